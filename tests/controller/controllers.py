@@ -7,7 +7,8 @@ from typing import Any
 from bolide.controller.consensus import Kept, Leadership, LeadershipLost, Member
 from bolide.controller.options import ControllerOptions
 from bolide.controller.replica_set import ReplicaSet
-from bolide.controller.server import Controller, Open, answer_of
+from bolide.controller.replies import answer_of
+from bolide.controller.server import Controller, Open
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import Body, encode_body
 from bolide.remoting.bodies.controller import SyncStateSet

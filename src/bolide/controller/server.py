@@ -18,6 +18,7 @@ from bolide.controller.elections import Elections
 from bolide.controller.liveness import Heartbeat, Identity, Liveness
 from bolide.controller.options import ControllerOptions, ControllerSettings
 from bolide.controller.replica_set import ReplicaSet
+from bolide.controller.replies import not_leader
 from bolide.errors import BolideError
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body, encode_body
@@ -438,18 +439,6 @@ class Controller:
         office = self.live.office(one)
         info.confirmed_offset = None if office is None or office.confirmed < 0 else office.confirmed
         return info
-
-
-def answer_of(command: Command, decision: SetDecision) -> Command:
-    """Return the response to a request for a decision."""
-    ext = {} if decision.header is None else decision.header.to_ext()
-    body = b"" if decision.body is None else encode_body(decision.body)
-    return make_response(command, decision.code, decision.remark, ext=ext, body=body)
-
-
-def not_leader(command: Command) -> Command:
-    """Return the response of a controller that is not the leader."""
-    return make_response(command, codes.CONTROLLER_NOT_LEADER, "The controller is not in leader state")
 
 
 def named(value: str | None, field: str, command: Command) -> str:

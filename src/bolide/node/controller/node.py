@@ -18,7 +18,8 @@ from bolide.controller.decisions import SetDecision
 from bolide.controller.effects import ClosePeer, Elect, KeepConfirmed, KeepControllerSettings
 from bolide.controller.options import ControllerOptions
 from bolide.controller.replica_set import StateDamaged
-from bolide.controller.server import Controller, answer_of
+from bolide.controller.replies import answer_of
+from bolide.controller.server import Controller
 from bolide.errors import ConfigError
 from bolide.node.controller.deciding import Deciding
 from bolide.node.controller.etcd import Etcd
