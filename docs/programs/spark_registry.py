@@ -1,4 +1,4 @@
-"""A schema registry that is a folder: bodies begin with the name of a schema and a line end."""
+"""A schema registry in a folder. Each body starts with the name of a schema and a line end."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ class FolderRegistry:
         name, line_end, payload = body.partition(b"\n")
         file = self._folder / f"{name.decode('ascii', 'replace')}.avsc"
         if not line_end or file.parent != self._folder or not file.exists():
-            raise UnfitBody("it does not begin with the name of a schema")
+            raise UnfitBody("it does not start with the name of a schema")
         return FramedBody(RegisteredSchema(file.stem, "avro", file.read_text()), payload)
 
     def latest(self, subject: str) -> RegisteredSchema:

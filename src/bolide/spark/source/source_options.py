@@ -26,7 +26,7 @@ from bolide.spark.source.tls_options import Tls, read_tls
 EVERY_COLUMN: Final = "*"
 _STREAMS: Final = "Streams"
 _COLUMNS: Final = "Columns"
-_PULLS: Final = "messages that a pull asks for at most, and pulls that a task keeps in flight"
+_PULLS: Final = "maximum messages of a pull, and pulls that a task keeps in flight"
 _MANY: Final = 1 << 31
 _BODY: Final = (
     Option(
@@ -121,14 +121,14 @@ class SourceOptions(ClusterAccess):
     pulls_in_flight: int = option(SPEED, _PULLS, whole_number(1, 256), "16")
     discovery_interval_ms: int = option(
         SPEED,
-        "how often a stream asks the name servers for new queues and topics",
+        "how often a stream looks for new queues and topics at the name servers",
         whole_number(100, 86_400_000),
         "10000",
     )
     retry_timeout_ms: int = option(
         SPEED,
-        "how long to retry a broker that does not answer; replicas are asked meanwhile (a Java replica answers only "
-        "with `slaveReadEnable=true`)",
+        "how long to retry a broker that does not answer; in the meantime the source reads from replicas "
+        "(a Java replica answers only with `slaveReadEnable=true`)",
         whole_number(0, 86_400_000),
         "60000",
     )
