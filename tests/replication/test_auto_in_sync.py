@@ -29,6 +29,17 @@ def test_with_a_slave_in_sync_it_is_waited_for() -> None:
     assert not two.late(100)
 
 
+def test_a_claimed_end_makes_a_send_wait_and_acknowledges_nothing() -> None:
+    two = in_sync()
+    two.claimed(1, 100)
+    assert two.holds_back(100, 0) == 0
+    assert two.late(100) and two.count(100) == 2
+    two.reported(1, 100)
+    assert two.holds_back(100, 1) == 100
+    two.gone(1)
+    assert two.count(100) == 1
+
+
 def test_what_waits_for_a_slave_still_does_when_it_is_gone() -> None:
     two = in_sync()
     two.reported(1, 0)

@@ -53,6 +53,19 @@ def test_so_many_slaves_as_asked_for_must_hold_it() -> None:
     assert three.holds_back(100, 0) == 90
 
 
+def test_a_claimed_end_acknowledges_nothing_and_counts_as_in_sync() -> None:
+    two = in_sync()
+    two.holds_back(100, 0)
+    two.claimed(1, 100)
+    assert (two.holds_back(100, 0), two.late(100), two.count(100)) == (0, True, 2)
+    two.reported(1, 100)
+    assert (two.holds_back(100, 0), two.late(100), two.count(100)) == (100, False, 2)
+    two.claimed(2, 100)
+    two.gone(1)
+    two.gone(2)
+    assert two.count(100) == 1
+
+
 def test_what_was_acknowledged_stays_so_when_the_slave_is_gone() -> None:
     two = in_sync()
     two.reported(1, 100)

@@ -27,6 +27,7 @@ class AutoInSync:
         self.alive = alive
         """Number of live brokers of the set, including this one."""
         self._acks: dict[int, int] = {}
+        self._claims: dict[int, int] = {}
         self._reached = [end] * (max(most, least) + 1)
         """By number of brokers: offset below which that many brokers have held every record. Never falls."""
         self._released = end
@@ -54,8 +55,14 @@ class AutoInSync:
         """Return whether fewer brokers are in sync than a send requires, so that sends are rejected."""
         return self.needed(end) > self.count(end)
 
+    def claimed(self, key: int, end: int) -> None:
+        """Record that the slave on connection `key` has a log up to `end`, which may differ from this log. It counts as
+        in sync, but acknowledges nothing."""
+        self._claims[key] = end
+
     def reported(self, key: int, end: int) -> None:
-        """Record that the slave on connection `key` holds the log up to `end`."""
+        """Record that the slave on connection `key` holds this log up to `end`."""
+        self._claims.pop(key, None)
         self._acks[key] = end
         held = sorted(self._acks.values(), reverse=True)
         for others, reached in enumerate(held[: len(self._reached) - 2]):
@@ -63,6 +70,7 @@ class AutoInSync:
 
     def gone(self, key: int) -> None:
         """Called when a connection closes."""
+        self._claims.pop(key, None)
         self._acks.pop(key, None)
 
     def holds_back(self, end: int, now: int) -> int:
@@ -111,4 +119,5 @@ class AutoInSync:
 
     def count(self, end: int) -> int:
         """Return the number of live brokers in sync, including this one."""
-        return min(self.alive, 1 + sum(self.keeps_up(ack, end) for ack in self._acks.values()))
+        ends = (*self._acks.values(), *self._claims.values())
+        return min(self.alive, 1 + sum(self.keeps_up(ack, end) for ack in ends))

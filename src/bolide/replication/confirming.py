@@ -42,6 +42,11 @@ class EpochSession:
         return self._switch.acked
 
     @property
+    def proven(self) -> bool:
+        """Always True: the handshake has compared the epochs before the first report."""
+        return True
+
+    @property
     def next_offset(self) -> int:
         """Offset of the next byte to send; -1 before the first report."""
         return self._switch.next_offset
@@ -184,6 +189,9 @@ class Confirming:
     def acknowledged(self) -> int:
         """Offset below which the required number of brokers, including all members of the set, hold every record."""
         return min(self._confirmed, self._in_sync.acknowledged) if self._in_sync.waits else self._confirmed
+
+    def claimed(self, key: int, end: int) -> None:
+        """Does nothing: sessions of this mode are always proven."""
 
     def reported(self, key: int, end: int) -> None:
         """Does nothing: `heard` has already recorded the report."""

@@ -23,6 +23,7 @@ class InSync:
         self._timeout = timeout
         self._max_gap = max_gap
         self._acks: dict[int, int] = {}
+        self._claims: dict[int, int] = {}
         self.acknowledged = end
         """Offset below which enough brokers hold every record. Never falls, even if they disconnect."""
         self._released = end
@@ -34,8 +35,14 @@ class InSync:
         """Whether sends wait for slaves."""
         return self._needed > 1
 
+    def claimed(self, key: int, end: int) -> None:
+        """Record that the slave on connection `key` has a log up to `end`, which may differ from this log. It counts as
+        in sync, but acknowledges nothing."""
+        self._claims[key] = end
+
     def reported(self, key: int, end: int) -> None:
-        """Record that the slave on connection `key` holds the log up to `end`."""
+        """Record that the slave on connection `key` holds this log up to `end`."""
+        self._claims.pop(key, None)
         self._acks[key] = end
         if not self.waits or len(self._acks) < self._needed - 1:
             return
@@ -44,6 +51,7 @@ class InSync:
 
     def gone(self, key: int) -> None:
         """Called when a connection closes."""
+        self._claims.pop(key, None)
         self._acks.pop(key, None)
 
     def holds_back(self, end: int, now: int) -> int:
@@ -85,4 +93,4 @@ class InSync:
 
     def count(self, end: int) -> int:
         """Return the number of brokers in sync, including this one."""
-        return 1 + sum(self.keeps_up(ack, end) for ack in self._acks.values())
+        return 1 + sum(self.keeps_up(ack, end) for ack in (*self._acks.values(), *self._claims.values()))

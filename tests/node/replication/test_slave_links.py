@@ -306,6 +306,23 @@ def test_much_is_sent_at_once(links: Links) -> None:
 
 
 @pytest.mark.parametrize("links", [2], indirect=True)
+def test_a_slave_with_another_log_acknowledges_nothing_below_the_offset_that_it_requests(links: Links) -> None:
+    """It compares its last file only, so it requests the start of this file; the records below may differ."""
+    links.grow(2)
+    end = int(links.parts.store.written_offset)
+    links.connection.connection_lost(None)
+    links.slaves.turn(NOW)
+    links.connection, links.wire = RawConnection(links.slaves, WRITE_HIGH), Wire()
+    links.connection.connection_made(links.wire)
+    links.connection.data_received(encode_report(end - 8))
+    links.slaves.turn(NOW)
+    assert links.slaves.late(end - 8) and links.parts.store.replicated_offset == 0
+    links.connection.data_received(encode_report(end))
+    links.slaves.turn(NOW)
+    assert not links.slaves.late(end) and links.parts.store.replicated_offset == end
+
+
+@pytest.mark.parametrize("links", [2], indirect=True)
 def test_a_slave_that_is_waited_for_is_sent_everything_at_once(links: Links) -> None:
     for _ in range(3):
         links.grow(1)

@@ -134,7 +134,10 @@ class SlaveLinks(Service):
             slave.began_at = session.next_offset
             self._log.info("the slave %s follows from offset %d", connection.remote, session.next_offset)
             self._said.pop(host_of(connection), None)
-        self._in_sync.reported(slave.key, session.acked)
+        if session.proven:
+            self._in_sync.reported(slave.key, session.acked)
+        else:
+            self._in_sync.claimed(slave.key, session.acked)
         slave.caught_up.reported(session.acked)
         if first or self._waited_for:
             self._another_turn()

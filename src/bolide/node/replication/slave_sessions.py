@@ -13,6 +13,10 @@ class MasterSide(Protocol):
         """End offset that the slave reported last; -1 before the first report."""
 
     @property
+    def proven(self) -> bool:
+        """Whether the reported end belongs to this log, and not possibly to another one."""
+
+    @property
     def next_offset(self) -> int:
         """Offset of the next byte to send; -1 before the first report."""
 
@@ -59,8 +63,11 @@ class Holders(Protocol):
     def acknowledged(self) -> int:
         """Offset below which enough brokers hold every record."""
 
+    def claimed(self, key: int, end: int) -> None:
+        """Record that the slave on connection `key` has a log up to `end`, which may differ from this log."""
+
     def reported(self, key: int, end: int) -> None:
-        """Record that the slave on connection `key` holds the log up to `end`."""
+        """Record that the slave on connection `key` holds this log up to `end`."""
 
     def gone(self, key: int) -> object:
         """Called when a connection closes."""
