@@ -126,6 +126,46 @@ def test_the_front_of_a_record_does_not_outlive_the_slave(options: StoreOptions,
     assert again.store.dispatched_offset == len(whole)
 
 
+@pytest.mark.parametrize("options", [SYNC, ASYNC], ids=["sync", "async"])
+@pytest.mark.parametrize("end", ["clean", "killed", "power"])
+@pytest.mark.parametrize("files", [1, 2])
+def test_slave_restarts_where_its_log_ends_with_a_file(options: StoreOptions, end: str, files: int) -> None:
+    """Its master sends the blank at the end of a file, and then nothing for a while."""
+    whole = log_of(master(70))
+    machine, raw = slave(options)
+    raw.append(0, whole[: files * FILE], machine.now)
+    machine.flush()
+    assert raw.end == raw.settled == files * FILE
+    if end == "clean":
+        machine.store.close(machine.now)
+    elif end == "killed":
+        machine.files.process_crash()
+    else:
+        machine.files.power_cut(3)
+    again, raw = slave(options, machine.files)
+    if end != "power" or options is SYNC:
+        assert raw.end == again.report.log_end == files * FILE
+    raw.append(raw.end, whole[int(raw.end) :], again.now)
+    again.flush()
+    assert log_of(again) == whole
+    assert again.store.dispatched_offset == len(whole)
+
+
+@pytest.mark.parametrize("options", [SYNC, ASYNC], ids=["sync", "async"])
+def test_slave_whose_log_ends_with_a_file_becomes_a_master(options: StoreOptions) -> None:
+    machine, raw = slave(options)
+    raw.append(0, log_of(master(70))[:FILE], machine.now)
+    machine.flush()
+    machine.store.close(machine.now)
+    again = Machine(files=machine.files, options=options)
+    again.turn(3)
+    assert [int(one.at.physical_offset) // FILE for one in again.acknowledged] == [1, 1, 1]
+    assert again.acknowledged[0].at.physical_offset == FILE
+    again.restart()
+    assert not again.report.truncated_bytes
+    assert again.store.end_offset == again.acknowledged[-1].at.end_offset
+
+
 def test_bytes_that_are_no_log_are_refused_with_their_offset_and_not_appended() -> None:
     whole = log_of(master(60))
     size = int.from_bytes(whole[:4])

@@ -84,7 +84,10 @@ class Survey:
         found = LogEnd(starts[0])
         for start in starts:
             if not self._read_segment(start, found, dispatched, indexed):
-                break
+                return found
+        # A blank closes the last file. A slave that has received no more has acknowledged it, so the log ends after it.
+        size = int(self._log.segment_size)
+        found.end += size - found.end % size
         return found
 
     def _read_segment(self, start: int, found: LogEnd, dispatched: int, indexed: int) -> bool:
