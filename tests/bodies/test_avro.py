@@ -34,7 +34,7 @@ def test_each_body_has_the_schema_that_it_names() -> None:
         for body, why in (
             (framed(other, b"{}"), "which is json"),
             (framed(broken, b""), "schema 4 cannot be used"),
-            (framed(old, b""), "no datum of its schema"),
+            (framed(old, b""), "does not match its schema"),
             (framed(old, b"\x02\x02"), "1 bytes are left"),
         ):
             with pytest.raises(UnfitBody, match=why):

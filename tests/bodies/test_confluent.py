@@ -74,7 +74,7 @@ def test_a_reference_that_is_gone_is_named(served: Served) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\0", b"\0\0\0\0", b"{}xxxx", b"\1\0\0\0\1x"])
 def test_a_body_without_a_schema_is_bad(served: Served, body: bytes) -> None:
-    with pytest.raises(UnfitBody, match="does not begin with a zero byte"):
+    with pytest.raises(UnfitBody, match="does not start with a zero byte"):
         client(served).read(body)
     assert served.asked == []
 
@@ -92,7 +92,7 @@ def test_a_busy_registry_is_asked_again_and_another_error_is_not(served: Served)
     served.failures = [503, 429]
     assert client(served).latest("s").id == 1
     served.failures = [401, 200]
-    with pytest.raises(RegistryError, match="answers 401 Unauthorized"):
+    with pytest.raises(RegistryError, match="returned 401 Unauthorized"):
         client(served).latest("s")
     assert served.failures == [200]
 
@@ -110,7 +110,7 @@ def test_an_answer_that_is_none(served: Served, raw: bytes) -> None:
 
 def test_another_server_is_not_taken_for_a_registry(served: Served) -> None:
     served.failures = [404]
-    with pytest.raises(RegistryError, match="answers 404"):
+    with pytest.raises(RegistryError, match="returned 404"):
         client(served).read(b"\0\0\0\0\1x")
 
 
@@ -127,7 +127,7 @@ def test_a_huge_answer_is_not_read(served: Served) -> None:
 
 def test_a_password_goes_to_no_other_host(served: Served) -> None:
     served.failures = [302]
-    with pytest.raises(RegistryError, match="answers 302"):
+    with pytest.raises(RegistryError, match="returned 302"):
         client(served, user="me", password="secret").latest("s")
     assert len(served.asked) == 1
 
@@ -169,7 +169,7 @@ def test_an_invalid_address_is_refused_without_its_password(address: str) -> Non
 def test_an_error_whose_text_breaks_off(served: Served) -> None:
     served.failures = [403]
     served.cut = True
-    with pytest.raises(RegistryError, match="answers 403 Forbidden"):
+    with pytest.raises(RegistryError, match="returned 403 Forbidden"):
         client(served).latest("s")
 
 

@@ -92,7 +92,7 @@ def test_a_body_is_shown_by_its_topics_schema(broker: Broker, browser: Browser) 
 
 def test_what_is_no_datum_is_text_with_the_reason(broker: Broker, browser: Browser) -> None:
     for body, reason in (
-        (b"no datum", "it is no datum of its schema ("),
+        (b"no datum", "it does not match its schema ("),
         (order() + b"xx", "2 bytes are left after its datum: shown as text"),
         (b"y" * (MOST + 1), "65,537 bytes are too long to be decoded here: shown as text"),
     ):

@@ -69,7 +69,7 @@ class AvroDecoder:
         try:
             datum: Any = schemaless_reader(stream, writer, self._reader)
         except Exception as error:  # any error of the decoder means that the body is bad
-            raise UnfitBody(f"it is no datum of its schema ({type(error).__name__}: {error})") from None
+            raise UnfitBody(f"it does not match its schema ({type(error).__name__}: {error})") from None
         if stream.tell() != len(body):
             raise UnfitBody(f"{len(body) - stream.tell()} bytes are left after its datum")
         return datum

@@ -96,7 +96,7 @@ class ConfluentRegistry:
         """Split a body into schema and payload. Raises `UnfitBody` if it has no schema id or the id is unknown, and
         `RegistryError` if the registry fails."""
         if len(body) < HEAD or body[0] != MAGIC:
-            raise UnfitBody("it does not begin with a zero byte and the id of a schema")
+            raise UnfitBody("it does not start with a zero byte and the id of a schema")
         schema = self._by_id(int.from_bytes(body[1:HEAD], "big"))
         if schema.kind != PROTOBUF:
             return FramedBody(schema, body[HEAD:])
@@ -110,7 +110,7 @@ class ConfluentRegistry:
             raise RegistryError(f"the registry {self._address} has no subject {subject}")
         number = answer.get("id")
         if type(number) is not int:
-            raise RegistryError(f"the registry {self._address} answers no id for the subject {subject}")
+            raise RegistryError(f"the registry {self._address} returned no id for the subject {subject}")
         return self._by_id(number)
 
     def _by_id(self, number: int) -> RegisteredSchema:
@@ -166,7 +166,7 @@ class ConfluentRegistry:
     def _text(self, answer: dict[str, Any]) -> str:
         text = answer.get("schema")
         if not isinstance(text, str):
-            raise RegistryError(f"the registry {self._address} answers without a schema")
+            raise RegistryError(f"the registry {self._address} returned no schema")
         return text
 
     def _ask(self, path: str) -> dict[str, Any] | None:
@@ -183,7 +183,7 @@ class ConfluentRegistry:
                 told = _told(error)
                 if error.code == 404 and told.get("error_code") in _NOT_FOUND:
                     return None
-                reason = f"answers {error.code} {error.reason}"
+                reason = f"returned {error.code} {error.reason}"
                 if error.code < 500 and error.code != 429:
                     break
                 continue
@@ -191,10 +191,10 @@ class ConfluentRegistry:
                 reason = f"cannot be reached: {getattr(error, 'reason', error) or type(error).__name__}"
                 continue
             if len(text) > MOST_ANSWER:
-                raise RegistryError(f"the registry {self._address} answers with more than {MOST_ANSWER} bytes")
+                raise RegistryError(f"the registry {self._address} returned more than {MOST_ANSWER} bytes")
             found = _object(text)
             if not found:
-                raise RegistryError(f"{self._address} does not answer as a schema registry does")
+                raise RegistryError(f"{self._address} is not a schema registry: it did not return a JSON object")
             return found
         raise RegistryError(f"the registry {self._address} {reason}")
 

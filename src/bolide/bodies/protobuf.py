@@ -153,7 +153,7 @@ class ProtobufDecoder:
         try:
             return self._class.FromString(body)
         except Exception as error:  # the runtimes of Protobuf raise errors of their own
-            raise UnfitBody(f"it is no {self._name} ({type(error).__name__}: {error})") from None
+            raise UnfitBody(f"it is not a valid {self._name} ({type(error).__name__}: {error})") from None
 
     def _check(self, written: FramedBody) -> None:
         try:

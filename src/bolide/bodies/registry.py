@@ -25,7 +25,7 @@ class SchemaError(ValueError):
 
 
 class UnfitBody(ValueError):
-    """A body does not have the expected format. The text is the reason, such as `it is no Avro datum`."""
+    """A body does not have the expected format. The text is the reason, such as `it is not JSON`."""
 
 
 @dataclass(frozen=True)

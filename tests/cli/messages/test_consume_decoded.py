@@ -64,7 +64,7 @@ def test_by_a_registry(bolide_broker: Broker) -> None:
         served.failures = [401]
         failed = consume(bolide_broker, "registered", "--count", "1", "--registry", served.address)
         assert failed.returncode == 1 and failed.stderr.startswith("bolide: the registry http://127.0.0.1:")
-        assert "answers 401" in failed.stderr and "Traceback" not in failed.stderr
+        assert "returned 401" in failed.stderr and "Traceback" not in failed.stderr
 
 
 def test_options_that_do_not_fit_are_named(tmp_path: Path) -> None:
