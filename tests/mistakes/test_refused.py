@@ -267,7 +267,7 @@ async def tls_against_a_plain_port(broker: Broker) -> object:
         server.close()
 
 
-@mistake(ClientStateError, r"consumer G reads nothing: call subscribe\(topic\) or assign\(queues\) first$")
+@mistake(ClientStateError, r"consumer G has no topic or queue: call subscribe\(topic\) or assign\(queues\) first$")
 async def a_poll_without_a_subscription(broker: Broker) -> object:
     async with PullConsumer("G", broker.namesrv_addr) as consumer:
         return await consumer.poll()

@@ -90,7 +90,7 @@ async def test_only_what_has_changed_is_saved_and_a_failed_save_is_repeated() ->
 async def test_a_store_that_loads_no_number_is_named(loaded: Any) -> None:
     table = Table()
     table.rows["G", Q0] = loaded
-    with pytest.raises(LocalError, match=r"offset store of G loaded .* return an int, -1 if there is none"):
+    with pytest.raises(LocalError, match=r"offset store of G loaded .* return an int, or -1 if no offset is stored"):
         await CustomOffsets(table, "G").load(Q0)
 
 

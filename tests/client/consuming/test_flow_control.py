@@ -28,7 +28,7 @@ def full_queue(queue_id: int = 0, topic: str = "T") -> ProcessQueue:
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if "before it pulls" in record.getMessage()]
+    return [record.getMessage() for record in caplog.records if "pauses pulls of" in record.getMessage()]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ async def test_warning_names_queue_and_limit(
     waiting = asyncio.ensure_future(FlowControl("G").wait_for_room(queue))
     await asyncio.sleep(0)
     (warning,) = warnings(caplog)
-    assert warning.startswith(f"group G waits before it pulls {queue.queue}: {shown}")
+    assert warning.startswith(f"group G pauses pulls of {queue.queue}: {shown}")
     assert not waiting.done()
     queue.done(messages)
     await asyncio.wait_for(waiting, PATIENCE)

@@ -76,7 +76,7 @@ class CustomOffsets:
         if not isinstance(offset, int):
             raise LocalError(
                 f"the offset store of {self._group} loaded {shown(loaded)} as the offset of {queue}: return an int,"
-                " -1 if there is none"
+                " or -1 if no offset is stored"
             )
         return offset
 

@@ -46,9 +46,8 @@ class FlowControl:
         self._quiet_until[limit] = now + self._warn_every
         first, last = process_queue.offsets
         log.warning(
-            "group %s waits before it pulls %s: %s is reached ("
-            "%d messages, %d bytes, offsets %d to %d), %d times so far; it"
-            " goes on when messages of the queue have been consumed",
+            "group %s pauses pulls of %s: %s is reached (%d messages, %d bytes, offsets %d to %d), %d times so far;"
+            " pulls continue after messages of the queue are consumed",
             self._group,
             process_queue.queue,
             process_queue.show_limit(limit),

@@ -43,8 +43,8 @@ class OtherSubscriptions:
         elif self._warned.get(wanted.topic) != expression:
             self._warned[wanted.topic] = expression
             log.warning(
-                "another member of group %s subscribes to topic %s by %r and this one by %r: brokers use one of them"
-                " for all members, so messages are lost; give all members of a group the same subscriptions",
+                "members of group %s subscribe to topic %s by different expressions, %r and %r here: brokers use only"
+                " one, so messages are lost; give all members of a group the same subscriptions",
                 self._group,
                 wanted.topic,
                 expression,

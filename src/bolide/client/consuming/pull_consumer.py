@@ -224,7 +224,7 @@ class PullConsumer(Consumer):
         check_count("max_messages", max_messages, 1)
         if not self._member.subscriptions and self._prefetch.assigned is None:
             raise ClientStateError(
-                f"consumer {self.group} reads nothing: call subscribe(topic) or assign(queues) first"
+                f"consumer {self.group} has no topic or queue: call subscribe(topic) or assign(queues) first"
             )
         if self.auto_commit:
             self._prefetch.consumed()

@@ -242,7 +242,9 @@ class PushConsumer(Consumer):
     async def _mind_subscriptions(self) -> None:
         await asyncio.sleep(NO_SUBSCRIPTION_AFTER)
         if not self._member.subscriptions and self._started:
-            log.warning("consumer %s has no subscription and gets no messages: call subscribe(topic, ...)", self.group)
+            log.warning(
+                "consumer %s has no subscription, so it receives no messages: call subscribe(topic, ...)", self.group
+            )
 
     def _make_consumption(self) -> Consumption:
         limit = DEFAULT_MAX_RECONSUME_TIMES if self._max_times < 0 and not self.orderly else self._max_times

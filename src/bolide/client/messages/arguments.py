@@ -111,7 +111,9 @@ def check_callable(argument: str, value: object, given: str) -> None:
         raise ArgumentError(f"{argument} is the class {value.__name__}: give an object of it, or a function", argument)
     if inspect.isgeneratorfunction(value) or inspect.isasyncgenfunction(value):
         name = getattr(value, "__name__", repr(value))
-        raise ArgumentError(f"{argument} {name} is a generator and would not run: give one without yield", argument)
+        raise ArgumentError(
+            f"{argument} {name} is a generator and would not run: give a function without yield", argument
+        )
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):  # some functions written in C have no signature

@@ -133,4 +133,4 @@ def value_of(body: bytes, codec: Codec | None, place: str) -> Any:
         return codec.decode(body)
     except BaseException as error:
         raise_interruption(error)
-        raise CodecError(f"the body of {place} is not what {codec!r} expects: {reason(error)}") from error
+        raise CodecError(f"{codec!r} cannot decode the body of {place}: {reason(error)}") from error

@@ -73,5 +73,5 @@ def subscription(topic: str, expression: str | Selector, now: int) -> Subscripti
         return Subscription(topic, "*", "TAG", now)
     tags = frozenset(split_tags(text))
     if not tags:
-        raise ArgumentError(f"{expression!r} names no tag of topic {topic}, write TagA || TagB or *", "expression")
+        raise ArgumentError(f"{expression!r} for topic {topic} has no tag: write TagA || TagB or *", "expression")
     return Subscription(topic, text, "TAG", now, tags)
