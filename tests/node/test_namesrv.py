@@ -186,7 +186,7 @@ async def test_a_value_that_cannot_be_written_is_answered_with_an_error_and_trie
         assert answer.code == codes.SYSTEM_ERROR and "kvConfig.json could not be written" in (answer.remark or "")
         disk.full = False
         await until(path.exists, "the file to be written after all")
-        await until(lambda: "was written again" in caplog.text, "the log to say so")
+        await until(lambda: "was written: the earlier error is resolved" in caplog.text, "the log to say so")
         disk.full = True
         assert (await client.request(put, PATIENCE)).code == codes.SYSTEM_ERROR
         path.unlink()

@@ -159,7 +159,7 @@ def test_connection_ends_if_the_bytes_to_compare_do_not_arrive() -> None:
     made.received(encode_header(1, 0, Epoch(1, 0), 8), 10_000)
     made.check(12_499)
     assert made.due() == 10_002
-    with pytest.raises(NotReplicated, match="does not send its bytes from offset 1 to 8"):
+    with pytest.raises(NotReplicated, match="does not send the bytes from offset 1 to 8"):
         made.check(12_500)
     with pytest.raises(NotReplicated, match="sends offset 8 instead of the requested 1"):
         made.received(encode_header(8, 1, Epoch(1, 0), 8) + b"x", 12_500)

@@ -106,7 +106,7 @@ class MasterSession(PacedSession):
             return max(end - end % self._file_size, begin)
         if reported < begin:
             raise NotReplicated(
-                f"its log ends at offset {reported}, and this log starts at {begin}: the records in between are "
+                f"its log ends at offset {reported}, and this log starts at {begin}: the records between them are "
                 "deleted; delete its store, so that it starts with the newest file"
             )
         return reported

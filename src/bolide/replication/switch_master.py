@@ -51,7 +51,7 @@ class SwitchMaster(PacedSession):
             start = reported
         if start < begin:
             raise NotReplicated(
-                f"its log ends at offset {reported}, and this log starts at {begin}: the records in between are "
+                f"its log ends at offset {reported}, and this log starts at {begin}: the records between them are "
                 "deleted; delete its store, so that it starts with a copy"
             )
         if epochs.covering(start) is None:

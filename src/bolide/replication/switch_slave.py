@@ -159,7 +159,7 @@ class SwitchSlave:
         if common < own.held:
             raise LogKept(
                 f"its log and this log agree up to offset {common}, but the set has confirmed this log up to "
-                f"{own.held}: this replica keeps its log",
+                f"{own.held}: this replica does not truncate its log",
                 common,
             )
         begin = compare_from(own.begin, common, COMPARED, own.file_size)
@@ -200,8 +200,8 @@ class SwitchSlave:
         if differs >= 0:
             at = self._at + differs
             raise LogKept(
-                f"its log and this log differ at offset {at}, although their epochs agree up to {self._common}: one of "
-                "them was damaged, or changed by another program; this replica keeps its log",
+                f"its log and this log differ at offset {at}, although their epochs agree up to {self._common}: one "
+                "log was damaged or edited; this replica does not truncate its log",
                 at,
             )
         self._at += len(own)
@@ -218,8 +218,8 @@ class SwitchSlave:
         """Raise `NotReplicated` if the master does not send the bytes to compare in time."""
         if self._tail and now >= self._compared_by:
             raise NotReplicated(
-                f"it does not send its bytes from offset {self._at} to {self._common}, which must be compared with "
-                "this log: they may have been deleted; delete this store, so that it starts with a copy"
+                f"it does not send the bytes from offset {self._at} to {self._common} to compare with this log, "
+                "perhaps because they were deleted: delete this store, so that it starts with a copy"
             )
 
     def cut_done(self, end: int, now: int) -> bytes:

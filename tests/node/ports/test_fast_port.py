@@ -60,7 +60,7 @@ def test_a_taken_port_stops_only_the_broker_that_was_told_to_open_it(
         with pytest.raises(CannotListen):
             fast_port(options(tmp_path, fast_port_enable="true"), port, THE_WORLD, LOG)
     assert fast_port(options(tmp_path, broker_role="SYNC_MASTER"), 2, THE_WORLD, LOG) is None
-    assert "listenPort = 2 leaves no room for the fast port" in caplog.text
+    assert "listenPort = 2 is too low for the fast port" in caplog.text
 
 
 async def test_slaves_of_a_master_find_its_topics_at_the_fast_port(tmp_path: Path) -> None:

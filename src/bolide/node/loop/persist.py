@@ -234,7 +234,7 @@ class ConfigFiles:
                 log.error("%s; retrying until it succeeds", error)
         elif before:
             self._pauses.pop(name, None)
-            log.info("%s was written again", self.path(name))
+            log.info("%s was written: the earlier error is resolved", self.path(name))
 
     def _try_again(self, name: str, pool: Pool) -> None:
         if name in self._said and name not in self._writing and not self._stopped:

@@ -72,7 +72,7 @@ class KeptFiles:
             if error and error != said:
                 self._log.error("%s; retrying until it succeeds", error)
             elif said and not error:
-                self._log.info("%s was written again", path)
+                self._log.info("%s was written: the earlier error is resolved", path)
             said = error
             for then in waiting:
                 then(error)

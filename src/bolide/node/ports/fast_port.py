@@ -29,7 +29,7 @@ def fast_port(options: BrokerOptions, port: int, world: World, log: logging.Logg
     try:
         if port <= DISTANCE:  # Port 0 would be any free port.
             raise CannotListen(
-                f"listenPort = {port} leaves no room for the fast port, listenPort - 2: choose a higher port"
+                f"listenPort = {port} is too low for the fast port, listenPort - 2: choose a higher port"
             )
         return DaemonPort(world, options.place.bind_address, port - DISTANCE, "the fast port, listenPort - 2")
     except CannotListen as error:

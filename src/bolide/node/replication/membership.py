@@ -239,9 +239,9 @@ class Membership:
             return
         self._silent = silent
         if silent:
-            self._log.error("the disk of the store hangs: this broker sends no heartbeats until the disk responds")
+            self._log.error("the disk of the store hangs: this broker pauses its heartbeats until the disk responds")
         else:
-            self._log.warning("the disk of the store responds again: this broker sends heartbeats")
+            self._log.warning("the disk of the store responds: this broker resumes its heartbeats")
         self.notified()
 
     async def _resign_if_silent(self) -> None:

@@ -145,8 +145,8 @@ class SwitchLink(LinkToMaster):
         before = int(self._raw.end)
         if end < before:
             self._log.warning(
-                "truncating this log from %d to %d: it diverges there from the log of master %s, and the set has not "
-                "confirmed this end as far as this broker knows; a copy is in %s",
+                "truncating this log from %d to %d: it diverges there from the log of master %s, and no confirmation "
+                "of its end has arrived; a copy is in %s",
                 before,
                 end,
                 connection.remote,
