@@ -158,7 +158,7 @@ def test_a_start_that_was_deleted_is_said(bolide_broker: Broker) -> None:
             cluster.close()
 
     start = json.dumps({"T": {"broker-a": {"0": 20}}})
-    with pytest.raises(DataLost, match="would begin at offset 20, but the broker holds messages from 40 on"):
+    with pytest.raises(DataLost, match="would start at offset 20, but the broker holds messages from 40 on"):
         begin(startingOffsets=start)
     assert begin(startingOffsets=start, failOnDataLoss="false") == 40
     assert begin() == 40, "the earliest there is"
@@ -176,7 +176,7 @@ def test_a_start_beyond_the_end_is_reported(bolide_broker: Broker) -> None:
         options = read_options({"namesrv": bolide_broker.namesrv_addr, "subscribe": "T", **more})
         return len(RocketMQReader(options, SCHEMA).partitions())
 
-    beyond = "reading of T@broker-a:0 would begin at offset 101, but it ends at 100"
+    beyond = "reading of T@broker-a:0 would start at offset 101, but it ends at 100"
     with pytest.raises(DataLost, match=beyond):
         tasks(startingOffsets=at(101))
     assert tasks(startingOffsets=at(101), failOnDataLoss="false") == 0
@@ -186,7 +186,7 @@ def test_a_start_beyond_the_end_is_reported(bolide_broker: Broker) -> None:
         admin.set_group_offset("ahead", MessageQueue("T", "broker-a", 0), 101)
     with pytest.raises(DataLost, match=beyond):
         tasks(startingOffsets="group", group="ahead")
-    with pytest.raises(OptionError, match="would begin at offset 20 and end at 10: give endingOffsets after"):
+    with pytest.raises(OptionError, match="would start at offset 20 and end at 10: give endingOffsets after"):
         tasks(startingOffsets=at(20), endingOffsets=at(10))
     assert tasks(startingOffsets=at(20), endingOffsets=at(20)) == 0
 

@@ -99,9 +99,8 @@ class OlderStream(DataSourceStreamReader):
             return end
         if self._reader.goes_back(start, end):
             raise OptionError(
-                "this Spark chose the end of a batch before it read the checkpoint, which is ahead of it in some "
-                "queue: AvailableNow with a limit needs Spark 4.2 or newer, so leave out the limit, or use option "
-                "untilNow with another trigger"
+                "the batch ends before the checkpoint in some queue, because this Spark chose its end first: leave out "
+                "the limit, use option untilNow with another trigger, or run AvailableNow on Spark 4.2 or newer"
             )
         self._reader.read_until(end)
         return self._reader.latestOffset(start, ReadAllAvailable())

@@ -37,7 +37,7 @@ def test_nobody_there_is_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[s
     with pytest.raises(typer.Exit) as ended:
         check_read({**NOBODY, "subscribePattern": "T.*"}, True)
     assert ended.value.exit_code == 3
-    assert "name server at 127.0.0.1:1 did not answer after 3 rounds: cannot connect" in capsys.readouterr().err
+    assert "name server at 127.0.0.1:1 did not respond in 3 rounds: cannot connect" in capsys.readouterr().err
 
 
 def test_a_topic_that_is_not_there_is_told_as_what_it_means(bolide_broker: Broker) -> None:

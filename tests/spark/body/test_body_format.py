@@ -60,7 +60,7 @@ def test_a_json_schema_names_columns() -> None:
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        ("{", "begins with { but is not a JSON Schema"),
+        ("{", "starts with { but is not a JSON Schema"),
         ('{"type": "object"}', "must be an object with properties"),
         ('{"properties": {"x": {"type": ["string", "integer"]}}}', "x has no type that is a column"),
         ('{"properties": {"x": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}}', "x has several types"),
@@ -117,7 +117,7 @@ def test_protobuf_by_a_descriptor_set(tmp_path: Path) -> None:
 
 
 def test_a_struct_of_its_own_may_have_fields_named_as_columns() -> None:
-    with pytest.raises(OptionError, match="a field tags, which is a column of the source: give option body.column"):
+    with pytest.raises(OptionError, match="a field tags, which is a column of the source: name a struct"):
         body_of(format="json", schema="tags STRING")
     body = body_of(format="json", schema="tags STRING, id BIGINT", column="value", onBadRecord="column")
     assert body.columns() == {"value": "struct<`tags`: STRING, `id`: BIGINT>", "_corrupt_record": "binary"}

@@ -123,7 +123,7 @@ def test_times_are_moments_in_each_zone_of_spark_and_each_year(zone: str) -> Non
         ({"body": b"x" * (MAX_BODY + 1)}, f"its body has {MAX_BODY + 1} bytes"),
         ({"properties": [("p", "x" * 40_000)]}, "more than 32767 bytes"),
         ({"immediate": True, "delay_level": 1}, "a message in a transaction cannot have"),
-        ({"topic": None, "default": ""}, "topic (none): it names no topic"),
+        ({"topic": None, "default": ""}, "topic (none): it has no topic"),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else None,
 )

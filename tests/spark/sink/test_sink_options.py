@@ -50,7 +50,7 @@ def test_defaults_and_the_log_beside_the_checkpoint() -> None:
         (ONCE, True, "set option checkpointLocation"),
         ({**ONCE, "checkpointLocation": "s3a://b/c"}, True, "set commitLog to such a folder"),
         ({**ONCE, "commitLog": "/l"}, False, "commitLog and jobId of a batch write go together"),
-        ({**ONCE, "commitLog": "/l", "jobId": "a/b"}, False, "jobId takes up to 100 letters"),
+        ({**ONCE, "commitLog": "/l", "jobId": "a/b"}, False, "jobId must have at most 100 letters"),
         ({**ONCE, "jobId": "a"}, True, "a stream is identified by its checkpoint"),
         ({**GOOD, "commitLog": "/l"}, False, "need mode=exactly-once"),
         ({**GOOD, "deadLetterPath": "hdfs://n/x"}, False, "deadLetterPath must be a folder that is mounted"),

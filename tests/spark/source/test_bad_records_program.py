@@ -40,7 +40,7 @@ def test_jobs_say_where_and_pass_over_what_they_are_told_to(spark: Any, bolide_b
     bolide_broker.create_topic("To-T")
     target = {"namesrv": bolide_broker.namesrv_addr}
     mark = str(tmp_path / "mirror")
-    with pytest.raises(OptionError, match="a mirror sends no message without its body: set badRecords to drop"):
+    with pytest.raises(OptionError, match="a mirror cannot send a message without its body: set badRecords to drop"):
         mirror(spark, {**options, "badRecords": "column"}, target, checkpoint=mark, prefix="To-")
     done = mirror(spark, {**options, "badRecords": "drop"}, target, checkpoint=mark, prefix="To-")
     assert done.messages == 2

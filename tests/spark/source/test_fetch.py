@@ -80,14 +80,14 @@ def test_a_filter_at_the_broker_gives_every_match(bolide_broker: Broker) -> None
 
 def test_sql_that_a_broker_does_not_take_is_an_option_error(bolide_broker: Broker) -> None:
     fill(bolide_broker, 3)
-    with pytest.raises(OptionError, match="option sql: .* T@broker-a:0 refuses it with 1.*enablePropertyFilter"):
+    with pytest.raises(OptionError, match="option sql: .* T@broker-a:0 rejected it with 1.*enablePropertyFilter"):
         list(reader_of(bolide_broker, 0, 3, sql="n > 1").chunks())
 
 
 @pytest.mark.bolide_broker(enable_property_filter=True)
 def test_sql_that_does_not_parse_is_an_option_error(bolide_broker: Broker) -> None:
     fill(bolide_broker, 3)
-    with pytest.raises(OptionError, match="option sql: .* refuses it with 23"):
+    with pytest.raises(OptionError, match="option sql: .* rejected it with 23"):
         list(reader_of(bolide_broker, 0, 3, sql="n >").chunks())
 
 
@@ -161,7 +161,7 @@ def test_a_cluster_that_is_down_is_said_at_once() -> None:
         fill(broker, 3)
         options = options_of(broker, retryTimeoutMs=100, requestTimeoutMs=500)
     cluster = Cluster(options, QUICK)
-    with pytest.raises(ClusterUnavailable, match="name server at .* did not answer after 3 rounds"):
+    with pytest.raises(ClusterUnavailable, match="name server at .* did not respond in 3 rounds"):
         cluster.selected()
     cluster.close()
 

@@ -73,7 +73,9 @@ def test_refused_pulls_name_the_missing_right(broker: Broker) -> None:
     for user, more in (("writer", {}), ("reader", {"group": "foreign"})):
         with (
             closing(cluster(broker, user, **more)) as made,
-            pytest.raises(NotPermitted, match=r"T@broker-a:0: the broker refuses pulls of group .*needs the right Sub"),
+            pytest.raises(
+                NotPermitted, match=r"T@broker-a:0: the broker rejected a pull of group .*needs the right Sub"
+            ),
         ):
             made.latest([QUEUE])
 
@@ -124,8 +126,8 @@ def stored(offset: int) -> Command:
 @pytest.mark.parametrize(
     ("code", "error", "text"),
     [
-        (codes.NO_PERMISSION, NotPermitted, "refuses pulls of group g: why"),
-        (codes.SYSTEM_ERROR, ClusterUnavailable, "the broker answered 1: why"),
+        (codes.NO_PERMISSION, NotPermitted, "rejected a pull of group g: why"),
+        (codes.SYSTEM_ERROR, ClusterUnavailable, "the broker returned 1: why"),
     ],
 )
 def test_a_refusal_between_two_steps_does_not_move_the_start(code: int, error: type[Exception], text: str) -> None:

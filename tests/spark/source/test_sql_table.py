@@ -67,10 +67,10 @@ def test_a_view_over_a_table_is_planned_for_each_query_and_one_of_options_once(
 
 def test_options_of_a_table_are_missed_in_a_sentence(spark: Any, name: str) -> None:
     with pytest.raises(
-        Exception, match=r"Spark forgets the OPTIONS of a table, here namesrv: .* FROM t WITH \(namesrv"
+        Exception, match=r"Spark does not store the OPTIONS of a table, here namesrv: .* FROM t WITH \(namesrv"
     ):
         spark.sql(f"CREATE TABLE {name} USING rocketmq OPTIONS (namesrv 'here:9876', subscribe 'Orders')")
-    with pytest.raises(Exception, match="Spark forgets the OPTIONS of a table, here path"):
+    with pytest.raises(Exception, match="Spark does not store the OPTIONS of a table, here path"):
         spark.sql(f"CREATE TABLE {name} USING `rocketmq-store` OPTIONS (path '/data/store')")
     spark.sql(f"CREATE TABLE {name} (tags STRING) USING rocketmq OPTIONS (namesrv 'here:9876', subscribe 'Orders')")
     with pytest.raises(Exception, match="no topic is given"):

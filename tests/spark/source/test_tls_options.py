@@ -83,7 +83,7 @@ def test_who_is_not_let_in_is_told_so(options: dict[str, str], changed: dict[str
     if "tlsClientCertPath" in changed:
         del left["tlsClientKeyPath"]
     cluster = Cluster(read_options({**left, "subscribe": "Tls"}), pause_s=0.01)
-    with pytest.raises(ClusterUnavailable, match=f"name server at .* did not answer after 3 rounds: .*({says})"):
+    with pytest.raises(ClusterUnavailable, match=f"name server at .* did not respond in 3 rounds: .*({says})"):
         cluster.queues(["Tls"])
     cluster.close()
 

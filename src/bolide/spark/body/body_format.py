@@ -109,8 +109,8 @@ def read_body_format(given: Mapping[str, str], taken: Collection[str]) -> BodyFo
             raise OptionError(
                 f"option body.column names {name}, which is a column of the source: choose another name"
                 if column
-                else f"body.schema has a field {name}, which is a column of the source: give option body.column a name"
-                " for a struct with all fields, leave the field out, or read body as bytes"
+                else f"body.schema has a field {name}, which is a column of the source: name a struct for all fields in"
+                " option body.column, remove the field, or read body as bytes"
             )
     return body
 

@@ -20,7 +20,7 @@ def json_schema_fields(text: str) -> dict[str, str]:
     try:
         schema: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise OptionError(f"body.schema of json begins with {{ but is not a JSON Schema: {error}") from None
+        raise OptionError(f"body.schema of json starts with {{ but is not a JSON Schema: {error}") from None
     fields = _properties(_resolved(schema, schema, "the schema", 0), schema, 0)
     if not fields:
         raise OptionError("body.schema of json must be an object with properties: these become columns")

@@ -122,9 +122,9 @@ class Lease:
         body = LockBatchRequestBody(self._options.group, self.client_id, wanted)
         (answer,) = self._cluster.ask(broker, [self._request(codes.LOCK_BATCH_MQ, encode_body(body))])
         if answer.code != codes.SUCCESS:
-            raise ClusterUnavailable(f"broker {broker} refuses a lock with {answer.code}: {answer.remark}")
+            raise ClusterUnavailable(f"broker {broker} rejected a lock with {answer.code}: {answer.remark}")
         if not self._cluster.master_answered(broker):
-            raise ClusterUnavailable(f"the master of broker {broker} does not answer: {self._what} needs its lock")
+            raise ClusterUnavailable(f"the master of broker {broker} does not respond: {self._what} needs its lock")
         granted = decode_body(answer.body, LockBatchResponseBody).lock_ok_mq_set
         return {(one.topic, one.queue_id) for one in wanted} <= {(one.topic, one.queue_id) for one in granted}
 

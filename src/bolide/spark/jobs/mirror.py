@@ -49,7 +49,7 @@ def mirror(
     `JobFailed` if Spark fails.
     """
     if read_options(source, streaming=True).bad_records.mode == COLUMN:
-        raise OptionError(f"a mirror sends no message without its body: set badRecords to {DROP}, not to {COLUMN}")
+        raise OptionError(f"a mirror cannot send a message without its body: set badRecords to {DROP}, not to {COLUMN}")
     rows = topic_stream(spark, source, follow)
     writer = counted(as_mirrored(rows, prefix)).writeStream.format("rocketmq").options(**target)
     return run_query(writer, checkpoint, "mirror", progress, follow)

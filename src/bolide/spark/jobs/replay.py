@@ -88,7 +88,7 @@ def as_replay(rows: DataFrame, topic: str | None = None, rate: int = 0, original
 
     missing = [name for name in NEEDED if name not in rows.columns]
     if missing:
-        raise OptionError(f"a replay needs the columns of the rocketmq source; {missing[0]} is not among them")
+        raise OptionError(f"a replay needs all columns of the rocketmq source: add column {missing[0]}")
     place: list[Column] = [f.col(name) for name in ("topic", "broker", "queue_id")]
     # A single task keeps the rate exactly. Without a rate, each old queue belongs to one task, to keep its order.
     spread = rows.coalesce(1) if rate else rows.repartition(*place)

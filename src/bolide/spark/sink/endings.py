@@ -209,7 +209,7 @@ class Ender:
     def _wait(self, until: float, what: str) -> None:
         if time.monotonic() >= until:
             raise ClusterUnavailable(
-                f"{what}; nothing is lost: start the query again when the brokers run, or raise deliveryTimeoutMs"
+                f"{what}; no message is lost: restart the query when the brokers run, or raise deliveryTimeoutMs"
             )
         time.sleep(PAUSE_S)
         # Drop the route and the connection: a restarted broker may have another address.
@@ -255,12 +255,12 @@ class Ender:
             tails = tails | self._cluster.earliest([queue for queue in by_queue if queue not in tails])
         except NotPermitted as error:
             raise NotPermitted(
-                f"the commit of batch {self._batch} was interrupted, and cannot be continued because this user may not "
-                f"read which of its messages are visible: {error}; nothing is lost: grant it, and start the query again"
+                f"the interrupted commit of batch {self._batch} cannot continue because this user may not read the "
+                f"offsets of its topics: {error}; no message is lost: grant the right and restart the query"
             ) from error
         for broker in {queue.broker for queue in by_queue}:
             if not self._cluster.master_answered(broker):
-                raise ClusterUnavailable(f"the master of broker {broker} does not answer")
+                raise ClusterUnavailable(f"the master of broker {broker} does not respond")
         missing: list[HalfHandle] = []
         for queue, halves in by_queue.items():
             seen: set[int] = set()
@@ -355,7 +355,7 @@ class Ender:
             brokers = ", ".join(sorted({half.queue.broker for half in lost}))
             raise DataLost(
                 f"{len(lost)} half messages of this batch, the first at {lost[0].physical_offset} of {lost[0].queue}, "
-                f"were given up by broker {brokers} before the batch was committed: find them in "
+                f"were discarded by broker {brokers} before the batch was committed: find them in "
                 f"{TRANS_CHECK_MAX_TIME_TOPIC}, and raise transactionSeconds"
             )
 

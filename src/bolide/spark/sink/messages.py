@@ -179,7 +179,7 @@ class RowReader:
         if isinstance(body, str):
             body = body.encode()
         if not body:
-            raise _Unfit("its body is empty, and RocketMQ stores no empty messages")
+            raise _Unfit("its body is empty, and RocketMQ rejects empty messages")
         if len(body) > MAX_BODY:
             raise _Unfit(f"its body has {len(body)} bytes, and a request has room for {MAX_BODY}")
         self._check_topic(topic)
@@ -216,7 +216,7 @@ class RowReader:
         if topic in self._good_topics:
             return
         if not topic:
-            raise _Unfit("it names no topic, and the option topic is not set")
+            raise _Unfit("it has no topic, and the option topic is not set")
         if not _TOPIC.fullmatch(topic) or len(topic) > MAX_TOPIC_LENGTH:
             raise _Unfit(f"a topic has up to {MAX_TOPIC_LENGTH} letters, digits and % | - _ only")
         if len(self._good_topics) < 100_000:  # limits memory, not topics
@@ -242,7 +242,7 @@ class RowReader:
         if not level and time is None:
             return False
         if self._immediate:
-            raise _Unfit("it asks for a delay, which a message in a transaction cannot have: use mode=at-least-once")
+            raise _Unfit("it has a delay, which a message in a transaction cannot have: use mode=at-least-once")
         if level and time is not None:
             raise _Unfit("it has both delay_level and deliver_time: leave one null")
         if level:

@@ -116,8 +116,8 @@ class QueueChoice:
                 if now >= begin + self._options.patience:
                     raise ClusterUnavailable(
                         f"row {row} of this partition was not stored in topic {topic} within "
-                        f"{self._options.patience:g} s: no master of broker {broker} is registered, and its slaves "
-                        "take no messages; start it, or raise deliveryTimeoutMs"
+                        f"{self._options.patience:g} s: no master of broker {broker} is registered; start it, or raise "
+                        "deliveryTimeoutMs"
                     )
                 self._cluster.forget(topic)
             except TopicMissing:

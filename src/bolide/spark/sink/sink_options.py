@@ -58,7 +58,7 @@ not become a property. The other two preserve the original id and born timestamp
 
 def _job_id(name: str, text: str) -> str:
     if text and not re.fullmatch(r"[\w.-]{1,100}", text):
-        raise OptionError(f"option {name} takes up to 100 letters, digits, - _ and . only, not {text!r}")
+        raise OptionError(f"option {name} must have at most 100 letters, digits, - _ and . only, not {text!r}")
     return text
 
 

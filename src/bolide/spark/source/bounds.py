@@ -36,7 +36,7 @@ def _check_ends(cluster: Cluster, options: SourceOptions, begin: Offsets) -> Non
     for queue, end in cluster.latest(list(begin)).items():
         if begin[queue] > end and cluster.surely_master_answered(queue.broker):
             data_lost(
-                f"reading of {queue} would begin at offset {begin[queue]}, but it ends at {end}: the offset is "
+                f"reading of {queue} would start at offset {begin[queue]}, but it ends at {end}: the offset is "
                 "wrong, or its topic was deleted and created again",
                 options.fail_on_data_loss,
                 "read nothing from it",
@@ -44,7 +44,7 @@ def _check_ends(cluster: Cluster, options: SourceOptions, begin: Offsets) -> Non
     for queue, last in options.ending.given().items() if options.ending.kind == "offsets" else ():
         if 0 <= last < begin.get(queue, 0):
             raise OptionError(
-                f"reading of {queue} would begin at offset {begin[queue]} and end at {last}: give endingOffsets after "
+                f"reading of {queue} would start at offset {begin[queue]} and end at {last}: give endingOffsets after "
                 "startingOffsets"
             )
 

@@ -111,7 +111,7 @@ class Cluster(ClusterRoutes):
         for queue, answer in self.answers(queues, question):
             if answer.code != codes.SUCCESS:
                 raise ClusterUnavailable(
-                    f"the broker of {queue} refuses the offset of group {self._options.group} with {answer.code}: "
+                    f"the broker of {queue} rejected the offset of group {self._options.group} with {answer.code}: "
                     f"{answer.remark}; set commitOffsets to false to read without commits"
                 )
 

@@ -144,7 +144,7 @@ class ClusterRoutes:
     def _cluster_info(self, patience: float | None = None) -> ClusterInfo:
         answer = self._ask_namesrv(codes.GET_BROKER_CLUSTER_INFO, {}, patience)
         if answer.code != codes.SUCCESS:
-            raise ClusterUnavailable(f"the list of brokers: the name server answered {answer.code}: {answer.remark}")
+            raise ClusterUnavailable(f"the list of brokers: the name server returned {answer.code}: {answer.remark}")
         return decode_answer(answer.body, ClusterInfo)
 
     def _note(self, route: TopicRouteData) -> None:
@@ -217,7 +217,7 @@ class ClusterRoutes:
     def _topic_list(self, code: int) -> list[str]:
         answer = self._ask_namesrv(code, {})
         if answer.code != codes.SUCCESS:
-            raise ClusterUnavailable(f"the list of topics: the name server answered {answer.code}: {answer.remark}")
+            raise ClusterUnavailable(f"the list of topics: the name server returned {answer.code}: {answer.remark}")
         return decode_answer(answer.body, TopicList).topic_list
 
     def _fresh_route(self, topic: str) -> TopicRouteData:
@@ -232,7 +232,7 @@ class ClusterRoutes:
         if answer.code == codes.TOPIC_NOT_EXIST:
             raise TopicMissing(f"topic {topic} has no route: create it, check the name, or see if its broker runs")
         if answer.code != codes.SUCCESS:
-            raise ClusterUnavailable(f"the route of {topic}: the name server answered {answer.code}: {answer.remark}")
+            raise ClusterUnavailable(f"the route of {topic}: the name server returned {answer.code}: {answer.remark}")
         return decode_answer(answer.body, TopicRouteData)
 
     def relearn(self, broker: str) -> None:

@@ -196,13 +196,13 @@ class RangeReader:
             self._lost(f"{where}: the broker no longer has this queue ({answer.remark})", "continue without it")
             return b"", self._part.end, True
         if code in (codes.SYSTEM_BUSY, codes.SYSTEM_ERROR) and "to filter message" not in (answer.remark or ""):
-            raise RequestTimeout(f"{where}: the broker answered {code}: {answer.remark}")
+            raise RequestTimeout(f"{where}: the broker returned {code}: {answer.remark}")
         if self._options.filters.sql and code in (codes.SYSTEM_ERROR, codes.SUBSCRIPTION_PARSE_FAILED):
             raise OptionError(
-                f"option sql: the broker of {self._part.queue} refuses it with {code}: {answer.remark}; it needs "
+                f"option sql: the broker of {self._part.queue} rejected it with {code}: {answer.remark}; it needs "
                 "enablePropertyFilter=true in its broker.conf and an expression of RocketMQ's SQL92"
             )
-        raise ClusterUnavailable(f"{where}: the broker answered {code}: {answer.remark}")
+        raise ClusterUnavailable(f"{where}: the broker returned {code}: {answer.remark}")
 
     def _moved(self, asked: int, header: PullMessageResponseHeader) -> int:
         low, high = header.min_offset, header.max_offset
@@ -241,7 +241,7 @@ class RangeReader:
         if self._asked != self._members.master:
             if self._failures >= ATTEMPTS and not self._is_patient():
                 raise ClusterUnavailable(
-                    f"{self._where()}: no master of broker {self._part.queue.broker} answered, and its replica at "
+                    f"{self._where()}: no master of broker {self._part.queue.broker} responded, and its replica at "
                     f"{self._asked} does not return these messages: start the master, or promote a replica"
                 )
             if self._failures > 1:

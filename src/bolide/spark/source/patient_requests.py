@@ -68,8 +68,8 @@ class PatientRequests:
             time.sleep(min(self._pause_s * rounds, MAX_PAUSE_S))
             next_round()
         raise ClusterUnavailable(
-            f"{what} at {', '.join(addresses())} did not answer after {rounds} rounds: {last}; is it running, and is "
-            "the address right?"
+            f"{what} at {', '.join(addresses())} did not respond in {rounds} rounds: {last}; check that it runs, and "
+            "the address"
         )
 
 

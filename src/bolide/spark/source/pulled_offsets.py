@@ -84,11 +84,11 @@ class PulledOffsets:
                 yield queue, answer
             elif answer.code == codes.NO_PERMISSION:
                 raise NotPermitted(
-                    f"{queue}: the broker refuses pulls of group {self._group}: {answer.remark}; reading needs the "
+                    f"{queue}: the broker rejected a pull of group {self._group}: {answer.remark}; reading needs the "
                     "right Sub to the topic and to the group"
                 )
             elif self._exists(queue):
-                raise ClusterUnavailable(f"{queue}: the broker answered {answer.code}: {answer.remark}")
+                raise ClusterUnavailable(f"{queue}: the broker returned {answer.code}: {answer.remark}")
 
 
 def _halved(low: int, middle: int, high: int, answer: Command, wanted: int) -> tuple[int, int]:

@@ -165,9 +165,9 @@ class RowMaker:
             wanted[1:] &= offsets[1:] > np.maximum.accumulate(offsets)[:-1]
         if self._whole and int(wanted.sum()) != high - low:
             raise DataLost(
-                f"{self._part.queue}: of the {high - low} messages at offsets {low} to {high} the broker has only "
-                f"{int(wanted.sum())}, as after deleted files or in a compacted topic; set failOnDataLoss to false "
-                "to continue with what is left"
+                f"{self._part.queue}: the broker has only {int(wanted.sum())} of the {high - low} messages at offsets "
+                f"{low} to {high}, because files were deleted or the topic is compacted: set failOnDataLoss to false "
+                "to read the rest"
             )
         return wanted
 

@@ -123,5 +123,5 @@ def _assigned(text: str) -> tuple[Queue, ...]:
     except (AttributeError, TypeError, ValueError) as error:
         raise OptionError(f"option assign must be JSON such as {ASSIGN_EXAMPLE}: {error}") from None
     if not found:
-        raise OptionError(f"option assign names no queue; write {ASSIGN_EXAMPLE}")
+        raise OptionError(f"option assign has no queue: write {ASSIGN_EXAMPLE}")
     return tuple(sorted(found))

@@ -185,7 +185,9 @@ def read_options(options: Mapping[str, str], streaming: bool | None = False) -> 
     if streaming is False and "untilnow" in given:
         raise OptionError("option untilNow is for streams: remove it from a batch read")
     if streaming is False and "commitoffsets" in given:
-        raise OptionError("option commitOffsets is for streams: Spark does not say when a batch read is done")
+        raise OptionError(
+            "option commitOffsets is for streams: remove it, because Spark does not report the end of a batch read"
+        )
     selection = read_selection(given)
     check_connection(given)
     body, bad_records = read_body_format(given, (*COLUMNS, BAD_RECORD)), read_bad_records(given)

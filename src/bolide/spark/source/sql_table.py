@@ -26,7 +26,7 @@ def is_table(options: Mapping[str, str], source: str) -> bool:
     own = sorted(name.removeprefix(_PREFIX) for name in given if name.startswith(_PREFIX) or name == _PATH)
     if own:
         raise OptionError(
-            f"Spark forgets the OPTIONS of a table, here {own[0]}: leave them out of CREATE TABLE, and name them where "
-            f"the table is used, FROM t WITH ({own[0]} = '…'), or CREATE TEMPORARY VIEW v USING `{source}` OPTIONS (…)"
+            f"Spark does not store the OPTIONS of a table, here {own[0]}: move them to its use, FROM t WITH ({own[0]} "
+            f"= '…'), or use CREATE TEMPORARY VIEW v USING `{source}` OPTIONS (…)"
         )
     return True
