@@ -116,7 +116,7 @@ def _of_broker(name: str, want: DeclaredBroker, have: DeclaredBroker, prune: boo
         if step.action == DELETE:
             del left[step.name]
     if users and not any(each == DeclaredUser("Super") for each in left.values()):
-        raise PlanRefused(f"{name} would have no enabled Super user left: nobody could change anything there")
+        raise PlanRefused(f"{name} would have no enabled Super user left: keep one, or no user could change it")
     flat = _differences(name, "policy", _flat(want.policies), _flat(have.policies), prune)
     unknown = sorted({step.name.partition(" ")[0] for step in flat if step.action != DELETE} - set(left))
     if unknown:

@@ -149,7 +149,7 @@ class RecordColumns:
         self, buf: bytes | memoryview, starts: Ints | RecordParts, kernel: ModuleType | None = native.KERNEL
     ) -> None:
         if len(buf) > _MAX_BUFFER:
-            raise RecordError(f"a buffer of {len(buf)} bytes is too large for columns: cut it below 2 GiB")
+            raise RecordError(f"a buffer of {len(buf)} bytes is too large for columns: split it into parts below 2 GiB")
         self._kernel = kernel
         self._raw = np.frombuffer(buf, np.uint8)
         self._parts = starts if isinstance(starts, RecordParts) else parts_at(self._raw, np.asarray(starts, np.int64))

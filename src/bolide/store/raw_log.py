@@ -210,7 +210,7 @@ class RawLog:
                 )
             elif limit - at >= OFFSET_PHYSICAL + 8 and read_i64_be(data, at + OFFSET_PHYSICAL) != base + at:
                 raise NotTheLog(
-                    f"its record at offset {base + at} has a different physical offset: its log is another one"
+                    f"its record at offset {base + at} has a different physical offset: it has a different log"
                 )
             elif crosses:
                 raise NotTheLog(

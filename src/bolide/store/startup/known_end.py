@@ -106,9 +106,8 @@ def refuse_lost_log(traces: Traces, root: str) -> None:
     """Raise `StoreDamaged` if the log has no file but had one."""
     if traces.reached > 0:
         raise StoreDamaged(
-            f"{root}/commitlog has no log file, but queue files, checkpoint or the last stop show that the log reached "
-            f"{traces.reached}; the log was not changed: restore the folder, or run `bolide store repair {root}` to "
-            "see the possible repair"
+            f"{root}/commitlog has no log file, although the log had reached offset {traces.reached}: restore the "
+            f"folder, or run `bolide store repair {root}` to see the possible repair"
         )
 
 

@@ -32,9 +32,8 @@ def check_own_files(files: Files, root: str, log: CommitLog, queues: ConsumeQueu
         names = files.links(path)
         if names > 1:
             raise StoreDamaged(
-                f"{path} has {names} names (hard links): another folder shares the file, and two brokers would write "
-                f"it; copy {root} with `cp -a`, which shares no file, and start on the copy, or delete the other "
-                "folder"
+                f"{path} has {names} names (hard links), so two brokers could write it: delete the other folder, or "
+                f"copy {root} with `cp -a` and start on the copy"
             )
 
 
