@@ -41,6 +41,6 @@ def test_addresses_of_an_expression(expression: str, matched: str, others: str) 
         *("5::7::*", "1:2:3:4:5:6:7:8:*", "5::*:1", "::g:*", "127.0.0.+1-2", "127.0.0.1_0-20"),
     ],
 )
-def test_what_names_no_addresses_is_refused(expression: str) -> None:
+def test_invalid_address_expression_is_rejected(expression: str) -> None:
     with pytest.raises(BadAddress):
         matcher(expression)

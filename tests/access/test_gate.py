@@ -83,7 +83,7 @@ def received(request: Command) -> Command:
         (ROOT, None),
     ],
 )
-def test_who_is_who(who: Credentials | None, why: str | None, serialize_type: int) -> None:
+def test_authentication_decides_by_credentials(who: Credentials | None, why: str | None, serialize_type: int) -> None:
     assert gate(OPEN).refusal(REMOTE, sent(who, serialize_type=serialize_type)) == why
 
 
@@ -93,7 +93,7 @@ def test_a_name_without_a_signature_is_not_enough() -> None:
 
 
 @pytest.mark.parametrize("change", [("b", "T2"), ("AccessKey", "root"), ("more", "1"), ("SecurityToken", "t")])
-def test_what_was_signed_cannot_be_changed(change: tuple[str, str]) -> None:
+def test_signed_request_cannot_be_changed(change: tuple[str, str]) -> None:
     request = make_request(310, 1, dict(SEND), b"body")
     ALICE.sign(request)
     request.ext()[change[0]] = change[1]
@@ -161,7 +161,7 @@ DENIED = "User:alice has no permission to access Topic:T1 from 127.0.0.1, the de
     ("allowed", "decision", "why"),
     [("", "", NO_POLICY), ("Topic:T1", "Allow", None), ("Topic:T1", "Deny", DENIED), ("Topic:X", "Allow", NO_POLICY)],
 )
-def test_what_a_user_may(allowed: str, decision: str, why: str | None) -> None:
+def test_policy_decides_for_user(allowed: str, decision: str, why: str | None) -> None:
     assert gate(allowed=allowed, decision=decision).refusal(REMOTE, sent(ALICE)) == why
 
 
@@ -178,7 +178,7 @@ def test_a_row_that_asks_for_nothing_in_particular_lets_nobody_in() -> None:
     assert gate().refusal(REMOTE, sent(ALICE, 77)) == "parse authorization context error."
 
 
-def test_what_cannot_be_read_is_refused() -> None:
+def test_unreadable_request_is_rejected() -> None:
     request = make_request(310, 1, {"a": "pg"})
     ALICE.sign(request)
     assert gate(allowed="Topic:*").refusal(REMOTE, received(request)) == "parse authorization context error."
@@ -223,7 +223,7 @@ def permit(rules: Rules = CLOSED, who: Credentials = ALICE, allowed: str = "Topi
     return command.permit
 
 
-def test_what_is_found_is_compared_with_what_is_allowed() -> None:
+def test_permit_compares_found_resources_with_policies() -> None:
     found = permit()
     assert found is not None and found.denial == 16
     assert found.refusal(["T1"]) is None and found.refusal(["T2", "T1"]) is None
@@ -236,12 +236,12 @@ def test_what_is_found_is_compared_with_what_is_allowed() -> None:
     assert of_root is not None and of_root.refusal(["T2"]) is None
 
 
-def test_nothing_is_compared_where_nothing_is_asked() -> None:
+def test_permit_is_absent_for_free_codes() -> None:
     assert permit(OPEN) is None
     assert permit(replace(CLOSED, free_codes=frozenset({33}))) is None
 
 
-def test_what_is_found_needs_a_signature_although_the_code_needs_none() -> None:
+def test_found_resources_need_a_signature_for_unsigned_codes() -> None:
     rules = replace(CLOSED, unsigned_codes=frozenset({33}))
     assert gate(rules).refusal(REMOTE, sent(None, 33)) == "username cannot be null."
 

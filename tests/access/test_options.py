@@ -25,13 +25,13 @@ from bolide.errors import ConfigError
         ({"inner_client_authentication_credentials": '{"accessKey":"a","secretKey":7}'}, "accessKey and secretKey"),
     ],
 )
-def test_what_is_refused(settings: dict[str, Any], why: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, Any], why: str) -> None:
     with pytest.raises(ConfigError, match=why) as refused:
         AccessOptions(**settings)
     assert "s3cret" not in str(refused.value)
 
 
-def test_what_is_read() -> None:
+def test_settings_are_parsed() -> None:
     options = AccessOptions(
         authentication_enabled=True,
         authorization_enabled=True,

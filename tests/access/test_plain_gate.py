@@ -108,7 +108,9 @@ def received(request: Command) -> Command:
         (SELLER, REMOTE, None),
     ],
 )
-def test_who_is_let_in(who: Credentials | None, remote: str, why: str | None, kind: int) -> None:
+def test_account_is_admitted_by_key_and_address(
+    who: Credentials | None, remote: str, why: str | None, kind: int
+) -> None:
     assert refusal(who, remote=remote, kind=kind) == why
 
 
@@ -135,7 +137,7 @@ def test_a_send_to_a_retry_topic_is_bound_to_its_group_where_it_is_strict() -> N
 
 
 @pytest.mark.parametrize(("code", "by_strict"), [(17, False), (25, False), (318, True)])
-def test_what_administers_needs_an_admin(code: int, by_strict: bool) -> None:
+def test_administrative_code_needs_an_admin(code: int, by_strict: bool) -> None:
     why = f"Need admin permission for request code={code}, but accessKey=seller1 is not"
     assert refusal(SELLER, code=code) == (None if by_strict else why)
     assert refusal(SELLER, code=code, strict=True) == why
@@ -278,7 +280,7 @@ def found(who: Credentials, code: int, topics: list[str], *, strict: bool, remot
         (LIMITED, 33, ["secret"], "No default permission for topic:secret"),
     ],
 )
-def test_what_is_found_is_compared_with_what_is_allowed(
+def test_permit_compares_found_topics_with_account(
     who: Credentials, code: int, topics: list[str], why: str | None
 ) -> None:
     assert found(who, code, topics, strict=True) == why

@@ -65,7 +65,7 @@ ALLOW, DENY = Ruling.ALLOW, Ruling.DENY
         ({}, None),
     ],
 )
-def test_which_entry_decides(found: Policies, wanted: Ruling | None) -> None:
+def test_most_specific_entry_decides(found: Policies, wanted: Ruling | None) -> None:
     assert decided(found) is wanted
 
 
@@ -88,7 +88,7 @@ def test_the_longer_prefix_decides() -> None:
         ("not an address", "0.0.0.0/0", False),
     ],
 )
-def test_where_an_entry_counts(source: str, known: str, covers: bool) -> None:
+def test_entry_applies_to_its_sources(source: str, known: str, covers: bool) -> None:
     assert decided(policies(entry("Topic:T1", "Allow", sources=known)), source=source) is (ALLOW if covers else None)
 
 
@@ -130,7 +130,7 @@ def test_no_resource(text: str | None) -> None:
         (entry("Topic:T", "Perhaps"), "The decision is null or illegal."),
     ],
 )
-def test_what_is_no_policy(wrong: EntryInfo, why: str) -> None:
+def test_invalid_policy_is_rejected(wrong: EntryInfo, why: str) -> None:
     with pytest.raises(BadPolicy, match=f"^{why}$"):
         policies_of(AclInfo(None, [PolicyInfo(None, [wrong])]))
 
@@ -146,7 +146,7 @@ def test_a_policy_that_exists_is_merged() -> None:
     ]
 
 
-def test_one_resource_of_a_policy_is_taken_out() -> None:
+def test_resource_is_removed_from_policy() -> None:
     resource = Resource.parse("Topic:T1")
     assert resource is not None
     acls = Acls()
@@ -175,7 +175,7 @@ def test_the_file_holds_what_was_decided(entries: list[EntryInfo], topic: str) -
 
 
 @given(st.lists(ENTRIES, min_size=1, max_size=6), NAMES)
-def test_nothing_is_allowed_without_an_entry_that_allows_it(entries: list[EntryInfo], topic: str) -> None:
+def test_allowed_action_has_an_allowing_entry(entries: list[EntryInfo], topic: str) -> None:
     found = policies(*entries)
     if decided(found, topic) is ALLOW:
         asked = Asked(ResourceType.TOPIC, topic, (Action.PUB,))

@@ -43,7 +43,7 @@ def test_sql_decides_on_properties() -> None:
     assert evaluate({}) is None
 
 
-def test_what_is_refused_is_answered_23() -> None:
+def test_rejected_expression_has_code_23() -> None:
     types = ExpressionTypes(with_begins)
     for name, text, says in (
         ("SQL92", "a = 5 AND", "filter"),

@@ -214,7 +214,7 @@ def test_hook_of_a_topic_sees_its_send_backs() -> None:
     assert seen == ["t before_send_back ('g', 'T', '', 70, 3) None", "t after_send_back 0"]
 
 
-def test_what_another_client_answers_is_waited_for_and_a_oneway_is_not() -> None:
+def test_hooks_await_a_peer_reply_but_not_a_oneway() -> None:
     seen: list[str] = []
     command = send_request()
     command.code = codes.SEND_REPLY_MESSAGE_V2

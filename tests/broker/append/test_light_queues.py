@@ -62,7 +62,7 @@ def test_a_pull_of_a_light_queue_is_held_until_one_comes(parts: Parts) -> None:
     assert [(arrival.topic, arrival.max_offset) for arrival in arrivals] == [("T", 1), ("%LMQ%a", 1)]
 
 
-def test_what_a_producer_says_of_offsets_is_not_believed(parts: Parts) -> None:
+def test_offsets_from_a_producer_are_ignored(parts: Parts) -> None:
     parts.answer(listing("%LMQ%a", INNER_MULTI_QUEUE_OFFSET="12345678"))
     assert parts.store.max_queue_offset("%LMQ%a", 0) == 1
     assert properties_of(parts.records("%LMQ%a")[0])["INNER_MULTI_QUEUE_OFFSET"] == "0"
@@ -108,7 +108,7 @@ def test_elements_of_a_batch_enter_them_too(parts: Parts) -> None:
     ],
     ids=lambda value: str(value).replace("%", ""),
 )
-def test_who_enters(topic: str, enters: bool) -> None:
+def test_only_ordinary_topics_enter_light_queues(topic: str, enters: bool) -> None:
     assert (light_queues(topic, "%LMQ%a") is not None) == enters
     assert refusal("T", ["%LMQ%a"]) == ""
 

@@ -98,7 +98,7 @@ def test_cpp_gets_a_list(parts: Parts) -> None:
     assert table(answer.body) == {0: 4, 1: 0}
 
 
-def test_who_cannot_be_told(parts: Parts) -> None:
+def test_reset_fails_without_a_capable_consumer(parts: Parts) -> None:
     assert reset(parts).code == codes.CONSUMER_NOT_ONLINE
     assert reset(parts, topic="nothing").code == codes.TOPIC_NOT_EXIST
     connect(parts, version=27)

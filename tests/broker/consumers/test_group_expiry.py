@@ -112,7 +112,7 @@ def test_a_time_of_none_keeps_every_group(parts: Expiry) -> None:
     assert parts.there
 
 
-def test_what_made_a_group_is_kept_in_its_file(parts: Expiry) -> None:
+def test_origin_of_a_group_survives_reload(parts: Expiry) -> None:
     parts.groups.put(SubscriptionGroupConfig("made"), NOW)
     again = GroupTable(parts.options, parts.effects, NOW)
     again.load(parts.groups.encode())

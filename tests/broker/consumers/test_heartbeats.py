@@ -132,7 +132,7 @@ def test_everyone_is_told_of_a_newcomer_and_of_a_leave(parts: Beating) -> None:
 
 
 @pytest.mark.parametrize("how", ["broadcasting", "group", "broker"])
-def test_who_is_not_told(tmp_path: Path, how: str) -> None:
+def test_notification_is_off_by_setting_or_broadcasting(tmp_path: Path, how: str) -> None:
     parts = Beating(tmp_path, notify_consumer_ids_changed_enable=how != "broker")
     group = SubscriptionGroupConfig("g")
     group.notify_consumer_ids_changed_enable = how != "group"

@@ -80,7 +80,7 @@ def test_the_requests_answer_success_and_only_what_was_granted() -> None:
     assert decode_body(answer.body, LockBatchResponseBody).lock_ok_mq_set == [A, B]
 
 
-def test_all_locks_together_have_a_limit() -> None:
+def test_total_of_locks_is_limited() -> None:
     locks = QueueLocks(most=3)
     queues = [MessageQueue("T", "b", number) for number in range(5)]
     assert locks.lock("g", "c", queues, NOW) == queues[:3]

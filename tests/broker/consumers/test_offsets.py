@@ -157,7 +157,7 @@ def test_the_earliest_time(parts: Offsets) -> None:
     assert parts.ask(codes.GET_EARLIEST_MSG_STORETIME, topic="nothing").ext() == {"timestamp": "-1"}
 
 
-def test_all_offsets_are_the_file(parts: Offsets) -> None:
+def test_get_all_returns_the_offset_file(parts: Offsets) -> None:
     parts.ask(codes.UPDATE_CONSUMER_OFFSET, commitOffset="3")
     body = json.loads(parts.ask(codes.GET_ALL_CONSUMER_OFFSET).body)
     assert body["offsetTable"] == {"T@g": {"0": 3}}
@@ -248,7 +248,7 @@ def test_the_correction_is_the_slowest_group_unless_the_compared_one_is_slower(p
         (codes.CLONE_GROUP_OFFSET, {"srcGroup": "g", "destGroup": "CID_RMQ_SYS_TRANS", "offline": "true"}),
     ],
 )
-def test_nobody_else_moves_the_offsets_of_a_system_group(parts: Offsets, code: int, fields: dict[str, str]) -> None:
+def test_clients_cannot_move_offsets_of_a_system_group(parts: Offsets, code: int, fields: dict[str, str]) -> None:
     parts.groups.put(SubscriptionGroupConfig("CID_RMQ_SYS_TRANS"), NOW)
     parts.offsets.commit("CID_RMQ_SYS_TRANS", "T", 0, 3, NOW)
     parts.offsets.commit("g", "T", 0, 4, NOW)

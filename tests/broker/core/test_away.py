@@ -42,7 +42,7 @@ def test_a_queue_is_done_up_to_the_first_that_has_not_arrived() -> None:
     assert away.arrived == [6, 7, 5]
 
 
-def test_what_fails_is_sent_again_after_a_pause_that_grows() -> None:
+def test_failed_send_is_retried_after_a_growing_pause() -> None:
     away = Away()
     away.begin(0)
     now, pauses = NOW, []
@@ -70,7 +70,7 @@ def test_only_so_much_is_under_way() -> None:
     assert not away.journeys.full
 
 
-def test_what_is_reported_after_the_end_changes_nothing() -> None:
+def test_late_result_is_ignored_after_reset() -> None:
     away = Away()
     away.begin(1)
     late = away.effects.take().aways[0][1]
@@ -113,7 +113,7 @@ def test_a_half_message_is_one_again() -> None:
     }  # fmt: skip
 
 
-def test_what_waits_for_longer_than_the_wheel_waits_at_the_other_set() -> None:
+def test_message_beyond_the_wheel_waits_at_the_other_set() -> None:
     rolled = of(TIMER_TOPIC, REAL_TOPIC="T", REAL_QID="2", TIMER_DELAY_SEC="9", TIMER_OUT_MS="77", KEYS="k")
     sent = abroad(rolled)
     assert sent.topic == "T"

@@ -13,7 +13,7 @@ from bolide.broker.refused import Refused
 @pytest.mark.parametrize(
     ("value", "found"), [(5, 5), ("7", 7), (None, 3), (2.0, 2), (True, 1), (INT_MAX, INT_MAX), (INT_MIN, INT_MIN)]
 )
-def test_what_is_a_number_is_taken(value: Any, found: int) -> None:
+def test_valid_number_is_accepted(value: Any, found: int) -> None:
     assert number({"n": value}, "n", 3) == number({"n": value}, "n", 3, stored=True) == found
     assert number({}, "n", 3) == 3
 
@@ -23,7 +23,7 @@ def test_what_is_a_number_is_taken(value: Any, found: int) -> None:
     [(5_000_000_000, INT_MAX), (-(1 << 40), INT_MIN), (10**5000, INT_MAX), ("x", 3), ([], 3), (float("inf"), 3)],
     ids=["large", "small", "huge", "text", "list", "infinite"],
 )
-def test_what_is_none_is_refused_and_of_a_file_the_nearest_is_taken(value: Any, nearest: int) -> None:
+def test_invalid_number_is_rejected_and_clamped_if_stored(value: Any, nearest: int) -> None:
     with pytest.raises(Refused, match="^n .*from -2147483648 to 2147483647$") as no:
         number({"n": value}, "n", 3)
     assert no.value.response_code == 29

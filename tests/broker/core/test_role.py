@@ -31,7 +31,7 @@ def test_a_slave_serves_reads_where_it_may(reads: bool) -> None:
     assert role.broker_id == 7
 
 
-def test_who_is_told_sees_the_new_role() -> None:
+def test_callback_sees_the_new_role() -> None:
     role = Role()
     seen = []
     role.told.append(lambda changed, now: seen.append((changed.name, changed.broker_id, changed.may_write, now)))
@@ -45,7 +45,7 @@ def test_a_slave_without_a_number_is_refused() -> None:
         BrokerOptions.of(broker_role="SLAVE")
 
 
-def test_what_a_master_should_know_of_its_settings() -> None:
+def test_master_warns_of_misleading_settings() -> None:
     (number,) = BrokerOptions.of(broker_id=7).warnings
     assert number == "brokerId = 7 is treated as 0: a broker with brokerRole = ASYNC_MASTER is a master"
     (port,) = BrokerOptions.of(broker_role="SYNC_MASTER", fast_port_enable="false").warnings
@@ -99,7 +99,7 @@ def test_a_master_of_such_a_set_delivers_once_it_has_asked_the_set(more: dict[st
     assert at_once.may_deliver
 
 
-def test_who_may_not_act_does_not() -> None:
+def test_slave_without_permission_does_not_act() -> None:
     assert not Role.of(BrokerOptions.of(broker_role=SLAVE, broker_id=1)).least_is(1)
     assert not Role.of(BrokerOptions.of(**ACTING)).least_is(1)
 

@@ -34,7 +34,7 @@ def test_there_is_one_engine_for_timers(tmp_path: Path, ext: dict[str, str], ans
     assert asked(tmp_path, codes.SWITCH_TIMER_ENGINE, ext) == answer
 
 
-def test_where_timers_are_off_their_engine_is_not_switched(tmp_path: Path) -> None:
+def test_switching_the_engine_fails_if_timers_are_off(tmp_path: Path) -> None:
     found = asked(tmp_path, codes.SWITCH_TIMER_ENGINE, {"E_T": "F"}, timer_wheel_enable=False)
     assert found == (codes.INVALID_PARAMETER, "broker timerWheelEnable is false")
 

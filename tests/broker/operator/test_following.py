@@ -71,7 +71,7 @@ def test_groups_are_the_masters(parts: Followers) -> None:
     assert not parts.groups.may_read("h", "T")
 
 
-def test_what_finds_no_room_is_counted(tmp_path: Path) -> None:
+def test_rows_beyond_the_limit_are_counted(tmp_path: Path) -> None:
     parts = Followers(tmp_path, max_topics=20, max_groups=len(FIRST_GROUPS) + 1)
     room = 20 - len(parts.topics.table)
     list(parts.following.take_topics({f"T{number}": {} for number in range(room + 3)}, VERSION, set()))
@@ -96,7 +96,7 @@ def test_offsets_of_a_group_are_replaced_and_unknown_groups_stay(parts: Follower
     assert parts.offsets.count == 0 and not parts.offsets.has_group("g")
 
 
-def test_what_was_committed_while_the_master_was_away_survives_its_return(parts: Followers) -> None:
+def test_offsets_committed_without_master_survive_its_return(parts: Followers) -> None:
     parts.take_offsets({"T@g": {0: 5, 1: 5}})
     parts.offsets.commit("g", "T", 0, 9, NOW)
     parts.offsets.commit("new", "T", 0, 3, NOW)
@@ -152,7 +152,7 @@ def test_request_modes_are_the_masters(parts: Followers) -> None:
     assert json.loads(parts.assignments.encode())["messageRequestModeMap"] == {}
 
 
-def test_what_the_master_s_timer_holds_is_told_on(parts: Followers) -> None:
+def test_timer_figures_of_the_master_are_stored(parts: Followers) -> None:
     answer = {"timingCount": {"T": {"count": 3, "timeStamp": 5}}, "dataVersion": VERSION}
     parts.following.take_figures(answer)
     assert json.loads(parts.figures.encode()) == answer
@@ -182,7 +182,7 @@ def test_answers_about_the_timer_s_progress() -> None:
     assert decode_timer_answer(b"") is None
 
 
-def test_what_was_consumed_of_a_topic_that_is_gone_is_forgotten_before_offsets_are_taken(parts: Followers) -> None:
+def test_offsets_of_a_deleted_topic_are_dropped_before_copying(parts: Followers) -> None:
     parts.offsets.commit("gone", "T", 0, 9, NOW)
     parts.offsets.commit("stays", "T", 0, 9, NOW)
     parts.following.before_offsets.append(lambda: parts.offsets.remove_topic("T", NOW))

@@ -70,7 +70,7 @@ def test_a_group_is_made_and_written(parts: Groups) -> None:
     assert answer.ext() == {"totalGroupNum": "9"}
 
 
-def test_what_is_no_group(parts: Groups) -> None:
+def test_invalid_group_name_is_rejected(parts: Groups) -> None:
     assert parts.ask(codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP).code == 0  # as Java: no body, nothing to do
     for name in ("", "a b", "x" * 121):
         assert parts.create(groupName=name).code == codes.INVALID_PARAMETER
@@ -157,7 +157,7 @@ def test_a_deleted_system_group_leaves_its_offsets(parts: Groups) -> None:
     assert parts.offsets.query("CID_RMQ_SYS_TRANS", "T", 0) == 5
 
 
-def test_who_is_connected(parts: Groups) -> None:
+def test_connections_of_a_group_are_listed(parts: Groups) -> None:
     consumers = parts.ask(codes.GET_CONSUMER_CONNECTION_LIST, consumerGroup="g")
     producers = parts.ask(codes.GET_PRODUCER_CONNECTION_LIST, producerGroup="p")
     assert (consumers.code, producers.code) == (codes.CONSUMER_NOT_ONLINE, codes.SYSTEM_ERROR)
@@ -173,7 +173,7 @@ def test_who_is_connected(parts: Groups) -> None:
     assert (producer["clientId"], producer["remoteIP"], producer["lastUpdateTimestamp"]) == ("c", "/10.1.2.3:4567", NOW)
 
 
-def test_who_consumes_what(parts: Groups) -> None:
+def test_groups_and_topics_of_consumption_are_listed(parts: Groups) -> None:
     parts.connect()
     parts.offsets.commit("absent", "T", 0, 5, NOW)
     parts.offsets.commit("g", "S", 0, 5, NOW)

@@ -67,7 +67,7 @@ def test_the_units_of_a_queue(parts: Inspected) -> None:
     assert (unknown.code, unknown.remark) == (0, "Index 0 of 2@S is not exist!")
 
 
-def test_who_reads_a_queue_and_by_what(parts: Inspected) -> None:
+def test_units_show_subscription_and_filter(parts: Inspected) -> None:
     assert "subscriptionData" not in parts.units()
     assert parts.units(consumerGroup="g")["filterData"] == "g@T is not online!"
     parts.subscribe("TAG", "*")

@@ -79,7 +79,7 @@ def test_by_tags(parts: Queries) -> None:
     assert bodies(parts.by_key("k7", indexType="K")) == [b"7"]
 
 
-def test_what_is_not_there(parts: Queries) -> None:
+def test_missing_message_is_not_found(parts: Queries) -> None:
     answer = parts.by_key("k77")
     assert answer.code == codes.QUERY_NOT_FOUND
     assert answer.ext() == {"indexLastUpdateTimestamp": "0", "indexLastUpdatePhyoffset": "0"}

@@ -102,7 +102,7 @@ def test_the_same_again_changes_nothing(parts: Topics) -> None:
         ("T", {"writeQueueNums": "65537"}),
     ],
 )
-def test_what_is_refused(parts: Topics, topic: str, fields: dict[str, str]) -> None:
+def test_invalid_topic_is_rejected(parts: Topics, topic: str, fields: dict[str, str]) -> None:
     assert parts.create(topic, **fields).code == codes.INVALID_PARAMETER
     assert parts.topics.get("T") is None
 

@@ -129,7 +129,7 @@ def test_copied_records_are_not_counted_as_sent(parts: Counting) -> None:
     assert parts.stats.topic_copies == {}
 
 
-def test_what_is_sent_back_counts_for_the_topic_it_came_from(parts: Counting) -> None:
+def test_send_back_counts_for_original_topic(parts: Counting) -> None:
     parts.answer(send_request())
     (record,) = parts.records("T")
     ext = {"group": "g", "offset": str(record.physical_offset), "delayLevel": "3"}
@@ -139,7 +139,7 @@ def test_what_is_sent_back_counts_for_the_topic_it_came_from(parts: Counting) ->
 
 
 @pytest.mark.parametrize(("name", "key"), [("TOPIC_PUT_NUMS", "T"), ("NO_SUCH_NUMS", "T"), ("GROUP_GET_NUMS", "T@g")])
-def test_what_was_never_counted_is_an_error(parts: Counting, name: str, key: str) -> None:
+def test_unknown_statistic_is_an_error(parts: Counting, name: str, key: str) -> None:
     command = make_request(codes.VIEW_BROKER_STATS_DATA, 1, {"statsName": name, "statsKey": key})
     answer = reply_of(parts.topic_stats.handlers()[command.code](parts.channel, command, NOW))
     assert answer.code == codes.SYSTEM_ERROR

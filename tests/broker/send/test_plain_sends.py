@@ -76,7 +76,7 @@ def test_any_sends_have_the_same_effect_by_the_kernel_and_without(data: bytes) -
     ],
     ids=size_of,
 )
-def test_what_clients_write_takes_the_way_of_the_kernel(read: bytes) -> None:
+def test_sends_of_clients_use_the_kernel(read: bytes) -> None:
     assert compare([FIRST, read]) == len(read)
     assert compare([FIRST, read], peer="fe80::1", own="::1", flush_disk_type="SYNC_FLUSH") == len(read)
 
@@ -104,7 +104,7 @@ def test_what_clients_write_takes_the_way_of_the_kernel(read: bytes) -> None:
     ],
     ids=size_of,
 )
-def test_what_is_not_plain_takes_the_ordinary_way(read: bytes) -> None:
+def test_other_sends_skip_the_kernel(read: bytes) -> None:
     assert compare([FIRST, read]) == 0
 
 

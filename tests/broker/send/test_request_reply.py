@@ -86,7 +86,7 @@ def test_while_too_few_replicas_are_in_sync_the_asker_is_told_and_nothing_is_sto
     assert parts.records(TOPIC) == []
 
 
-def test_its_times_are_those_of_the_wall_clock(parts: Replying) -> None:
+def test_reply_has_times_of_the_wall_clock(parts: Replying) -> None:
     parts.store.clock_set(-3_600_000)
     ask = parts.reply()
     assert isinstance(ask, Ask)
@@ -110,14 +110,14 @@ def test_an_asker_that_does_not_take_it(parts: Replying, code: int | None) -> No
         (text(**{**SENT, "REPLY_TO_CLIENT": "gone"}), "channel of <gone> not found"),
     ],
 )
-def test_nobody_to_push_to(parts: Replying, properties: str, says: str) -> None:
+def test_reply_fails_without_a_reachable_requester(parts: Replying, properties: str, says: str) -> None:
     told = reply_of(parts.reply(properties=properties))
     parts.settle()
     assert told.code == codes.SYSTEM_ERROR and says in str(told.remark)
     assert len(parts.records(TOPIC)) == 1
 
 
-def test_what_is_not_stored_has_the_id_0(tmp_path: Path) -> None:
+def test_unstored_reply_has_id_0(tmp_path: Path) -> None:
     parts = Replying(tmp_path, store_reply_message_enable=False)
     told = answered(parts.reply(), codes.SUCCESS)
     assert (told.code, told.ext()["msgId"]) == (0, "0")

@@ -111,7 +111,7 @@ def test_dead_letters(parts: Retrying, times: str, level: int, fields: dict[str,
 @pytest.mark.parametrize(
     ("times", "fields"), [("15", {}), ("2", {"maxReconsumeTimes": "3"}), ("16", {"maxReconsumeTimes": "99"})]
 )
-def test_one_attempt_less_is_tried_again(parts: Retrying, times: str, fields: dict[str, str]) -> None:
+def test_attempt_below_the_limit_is_retried(parts: Retrying, times: str, fields: dict[str, str]) -> None:
     assert parts.back(parts.stored(j=times), **fields).code == codes.SUCCESS
     assert parts.records("%DLQ%g") == [] and sum(parts.levels()) == 1
 

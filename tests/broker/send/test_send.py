@@ -128,7 +128,7 @@ def test_refusals(parts: Parts, topic: str, fields: dict[str, str], code: int, s
     ],
     ids=["body", "properties", "inner batch", "level"],
 )
-def test_what_is_too_long_or_out_of_shape(parts: Parts, body: bytes, properties: str, code: int) -> None:
+def test_illegal_message_is_rejected(parts: Parts, body: bytes, properties: str, code: int) -> None:
     answer = parts.answer(send_request(body=body, properties=properties))
     assert (answer.code, answer.ext()) == (code, {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"})
     assert str(answer.remark).startswith("the message is illegal, ") == (code == codes.MESSAGE_ILLEGAL)

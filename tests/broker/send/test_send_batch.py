@@ -48,7 +48,7 @@ def test_elements_become_records_with_consecutive_offsets(parts: Parts) -> None:
     ],
     ids=["retry", "transaction", "delay", "delayed element", "empty"],
 )
-def test_what_a_batch_may_not_be(parts: Parts, command: Command) -> None:
+def test_illegal_batch_is_rejected(parts: Parts, command: Command) -> None:
     assert parts.answer(command).code == codes.MESSAGE_ILLEGAL
     assert parts.store.end_offset == 0
 

@@ -50,7 +50,7 @@ def test_the_file_is_written_at_most_every_five_seconds() -> None:
     assert offsets.due(9_000) is None, "the same offset again is no change"
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_encoded_offsets_load_unchanged() -> None:
     offsets, _ = table()
     offsets.commit("g", "T", 0, 12, 1)
     offsets.commit("g%x", "%RETRY%g", 3, 2**62, 1)
@@ -112,7 +112,7 @@ def test_pulls_are_remembered_apart() -> None:
     assert offsets.query("g", "T", 0) == -1
 
 
-def test_what_an_operator_changes_is_written_at_once() -> None:
+def test_changes_by_an_operator_are_persisted_immediately() -> None:
     offsets, effects = table()
     offsets.commit("g", "T", 0, 12, 1)
     assert not effects.persists
@@ -162,7 +162,7 @@ def test_offsets_beyond_the_end_of_their_queue_are_taken_back() -> None:
     assert json.loads(offsets.encode())["offsetTable"]["T@g"] == {"0": 5, "1": 5}
 
 
-def test_all_offsets_together_have_a_limit() -> None:
+def test_total_of_offsets_is_limited() -> None:
     offsets = ConsumerOffsets(Effects(), most=4)
     assert offsets.commit("g", "T", 0, 1, 1) and offsets.commit("g", "T", 1, 1, 1)
     offsets.note_pull("g", "T", 0, 9)

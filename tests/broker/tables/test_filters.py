@@ -189,7 +189,7 @@ def test_the_file_of_java_reads_and_reads_the_same_again(parts: Filtering) -> No
     assert json.loads(parts.filters.encode()) == json.loads(stored)
 
 
-def test_who_was_alive_at_the_crash_is_dead_after_it(parts: Filtering) -> None:
+def test_live_filter_is_dead_after_a_crash(parts: Filtering) -> None:
     parts.beat(sql("a > 1"))
     stored = parts.filters.encode()
     after = ConsumerFilters(parts.options, parts.filters.filters, parts.effects, NOW + 60_000)
@@ -299,7 +299,7 @@ def test_filters_of_all_groups_have_a_limit(tmp_path: Path) -> None:
     parts.close()
 
 
-def test_nothing_is_taken_of_a_file_that_cannot_be_read(parts: Filtering) -> None:
+def test_unreadable_file_changes_no_filter(parts: Filtering) -> None:
     parts.beat(sql("a > 1"))
     stored = parts.filters.encode()
     entry = json.loads(stored)["filterDataByTopic"]["T"]["groupFilterData"]["g"]

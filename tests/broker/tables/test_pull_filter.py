@@ -27,7 +27,7 @@ EXPRESSIONS = [
 
 
 @given(raws=st.lists(RAW, max_size=6))
-def test_what_is_looked_for_is_what_parsing_finds(raws: list[bytes]) -> None:
+def test_lookup_by_name_equals_full_parsing(raws: list[bytes]) -> None:
     for text in EXPRESSIONS:
         expression = compile_sql92(text)
         named = predicate_of(expression.evaluate, expression.names)

@@ -200,7 +200,7 @@ BAD_VERSION = b'"dataVersion":{"counter":1,"timestamp":"x"}}'
         (ConsumerOffsets(Effects()), b'{"offsetTable":{"T@g":{"0":1}},' + BAD_VERSION),
     ],
 )
-def test_nothing_is_taken_of_a_file_that_cannot_be_read(table: Table, data: bytes) -> None:
+def test_unreadable_file_changes_no_table(table: Table, data: bytes) -> None:
     before = written(table)
     with pytest.raises((ValueError, TypeError)):
         table.load(data)

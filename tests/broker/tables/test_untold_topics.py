@@ -65,7 +65,7 @@ def test_a_slave_makes_a_topic_of_the_queues_that_it_has(slave: Followers) -> No
     assert slave.topics.is_order_topic("T"), "name servers say so"
 
 
-def test_what_the_master_told_is_not_guessed_again(slave: Followers) -> None:
+def test_topic_of_the_master_is_not_inferred(slave: Followers) -> None:
     slave.has("T", queue_id=2)
     slave.look()
     slave.topics.follow([TopicConfig("T", 1, 1, 4)])
@@ -117,7 +117,7 @@ def test_a_write_that_began_before_a_guess_or_its_end_tells_of_it(slave: Followe
     assert guessed() == {}
 
 
-def test_what_the_master_guessed_grows_here_too(slave: Followers) -> None:
+def test_topic_inferred_by_the_master_grows_on_slave(slave: Followers) -> None:
     slave.topics.follow([TopicConfig("T", 1, 1), TopicConfig("U", 1, 1)], {"T": 1})
     slave.topics.followed({"T", "U"}, VERSION, ())
     for topic in ("T", "U"):
@@ -155,7 +155,7 @@ def test_light_queues_and_the_brokers_own_topics_are_no_topics(slave: Followers)
     assert {"%LMQ%a", "rmq_sys_of_its_own"}.isdisjoint(slave.topics.table)
 
 
-def test_one_topic_too_many_is_left_out_and_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_topic_beyond_the_limit_is_skipped_and_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     slave = Followers(tmp_path, broker_role=SLAVE, broker_id=1, max_topics=1)
     slave.has("T")
     for second in range(2):
