@@ -232,7 +232,7 @@ def test_a_forked_child_gets_one_clear_error_and_may_start_its_own() -> None:
         assert sorted(bodies) == [b"child", b"parent", b"parent again"]
 
 
-def test_one_thread_serves_all() -> None:
+def test_blocking_clients_share_one_thread() -> None:
     with ScriptedBroker() as broker, Producer("P", broker.address), Producer("Q", broker.address):
         names = [thread.name for thread in threading.enumerate()]
         assert names.count("bolide-client") == 1

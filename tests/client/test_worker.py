@@ -127,7 +127,7 @@ async def test_signal_ends_a_start_that_waits(broker: ScriptedBroker) -> None:
     assert await running is True
 
 
-async def test_what_cannot_be_run_is_refused(broker: ScriptedBroker) -> None:
+async def test_run_rejects_invalid_clients(broker: ScriptedBroker) -> None:
     blocking = BlockingConsumer("G", broker.address)
     wrong: list[Any] = [PullConsumer("G", broker.address), blocking, "G", None]
     for client in wrong:

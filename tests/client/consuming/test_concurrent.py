@@ -163,7 +163,9 @@ async def test_a_listener_may_unsubscribe(shape: str, orderly: bool, broker: Scr
 @pytest.mark.parametrize(
     "wait", [lambda push: push.drain(), lambda push: push.seek(Q0, 0), lambda push: push.seek_to_begin([Q0])]
 )
-async def test_what_waits_for_listeners_is_refused_in_one(wait: Callable[[Any], Any], broker: ScriptedBroker) -> None:
+async def test_waiting_for_listeners_inside_a_listener_is_rejected(
+    wait: Callable[[Any], Any], broker: ScriptedBroker
+) -> None:
     said: list[str] = []
     push = consumer(broker)
 

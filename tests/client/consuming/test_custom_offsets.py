@@ -118,7 +118,7 @@ async def test_a_save_that_ends_after_its_queue_was_given_back_keeps_no_later_on
 
 
 @pytest.mark.parametrize("kind", [PushConsumer, PullConsumer])
-def test_what_is_not_a_store_is_refused(kind: Any, tmp_path: Path) -> None:
+def test_invalid_offset_store_is_rejected(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"has no method load\(group, queue\)"):
         kind("G", offset_store={})
     with pytest.raises(ArgumentError, match="give one of them"):

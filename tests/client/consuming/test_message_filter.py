@@ -54,7 +54,7 @@ async def test_a_filter_that_fails_drops_nothing(caplog: pytest.LogCaptureFixtur
 
 
 @pytest.mark.parametrize("kind", [PushConsumer, PullConsumer])
-def test_what_is_not_a_filter_is_refused(kind: Any) -> None:
+def test_invalid_filter_is_rejected(kind: Any) -> None:
     with pytest.raises(ArgumentError, match="give a function of"):
         kind("G", filters=("even",))
 

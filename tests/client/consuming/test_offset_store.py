@@ -22,7 +22,7 @@ from tests.client.scripted_broker import ScriptedBroker, UnlockedOffsets
 QUEUE = MessageQueue("T", "broker-a", 0)
 
 
-async def test_what_may_be_lost_is_written_again_and_what_was_answered_is_not(broker: ScriptedBroker) -> None:
+async def test_unconfirmed_offset_is_rewritten_and_confirmed_one_is_not(broker: ScriptedBroker) -> None:
     instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
     try:
         await instance.route("T")
@@ -44,7 +44,7 @@ async def test_what_may_be_lost_is_written_again_and_what_was_answered_is_not(br
         await instance.release()
 
 
-async def test_what_a_replica_was_told_is_told_the_master_that_comes_back() -> None:
+async def test_offsets_stored_on_a_replica_reach_the_returning_master() -> None:
     with ScriptedBroker() as master, ScriptedBroker() as replica:
         instance = ClientInstance.acquire(patient(ClientOptions.of(master.address)))
         try:

@@ -59,7 +59,7 @@ async def test_messages_done_in_their_order_make_room() -> None:
     await empty
 
 
-def test_nothing_found_moves_the_offset_only_when_nothing_is_cached() -> None:
+def test_empty_pull_moves_offset_only_with_an_empty_cache() -> None:
     queue = process_queue()
     assert queue.commit_offset == -1
     assert queue.moved_to(7)
@@ -96,7 +96,7 @@ async def test_flow_control_shuts_by_count_bytes_and_span() -> None:
         await asyncio.wait_for(waiting, PATIENCE)
 
 
-async def test_nobody_waits_for_a_dropped_queue() -> None:
+async def test_dropped_queue_releases_its_waiters() -> None:
     queue = process_queue()
     queue.max_count = 1
     queue.add([message(0), message(1)])

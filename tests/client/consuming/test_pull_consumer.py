@@ -41,7 +41,7 @@ def asked(broker: ScriptedBroker) -> list[int]:
     return [int(pull["queueOffset"]) for pull in pulls if (pull["topic"], pull["queueId"]) == ("T", "0")]
 
 
-async def test_what_was_fetched_and_not_returned_is_fetched_again_from_a_new_master_whose_log_is_shorter(
+async def test_prefetched_messages_are_refetched_from_a_master_with_a_shorter_log(
     broker: ScriptedBroker,
 ) -> None:
     async with pull_consumer(broker) as consumer:
@@ -145,7 +145,7 @@ async def test_a_paused_consumer_returns_nothing_until_all_of_it_resumes(broker:
         assert len(await consumer.poll()) == 2
 
 
-async def test_one_pull_of_any_queue_moves_no_offset(broker: ScriptedBroker) -> None:
+async def test_pull_moves_no_offset(broker: ScriptedBroker) -> None:
     fill(broker, 8)
     async with pull_consumer(broker, codec="json") as consumer:
         result = await consumer.pull(Q1, 1, 2)

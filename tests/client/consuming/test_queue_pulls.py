@@ -190,7 +190,7 @@ async def test_a_running_consumer_goes_elsewhere(broker: ScriptedBroker) -> None
     assert broker.offsets["G", "T", 0] == 6
 
 
-async def test_what_needs_a_running_consumer_says_so(broker: ScriptedBroker) -> None:
+async def test_calls_fail_unless_the_consumer_runs(broker: ScriptedBroker) -> None:
     push = consumer(broker)
     push.subscribe("T", "*", lambda message: None)
     for work in (push.drain, push.commit, push.lag):
@@ -208,7 +208,7 @@ async def test_what_needs_a_running_consumer_says_so(broker: ScriptedBroker) -> 
         await push.drain()
 
 
-async def test_what_comes_after_a_drain_waits_at_its_broker(broker: ScriptedBroker) -> None:
+async def test_messages_after_a_drain_stay_at_the_broker(broker: ScriptedBroker) -> None:
     seen: list[bytes] = []
     push = consumer(broker)
     push.subscribe("T", "*", lambda message: seen.append(message.body))

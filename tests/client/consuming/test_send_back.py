@@ -45,7 +45,7 @@ async def test_a_failed_message_is_sent_back_and_its_offset_moves_on(how: str, b
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-async def test_what_is_not_done_is_read_again_from_a_new_master_whose_log_is_shorter(orderly: bool) -> None:
+async def test_unfinished_messages_are_reread_from_a_master_with_a_shorter_log(orderly: bool) -> None:
     """It ends before what was pulled of the old one. What is not done below its end is not passed over."""
 
     class Unsure(ScriptedBroker):
@@ -81,7 +81,7 @@ async def test_a_count_says_how_many_at_the_front_of_a_batch_were_consumed(broke
         await until(lambda: len(broker.requests(codes.CONSUMER_SEND_MSG_BACK)) == 3, "three sent back")
 
 
-async def test_what_the_broker_does_not_take_back_is_sent_anew_to_the_retry_topic(broker: ScriptedBroker) -> None:
+async def test_rejected_send_back_goes_to_the_retry_topic(broker: ScriptedBroker) -> None:
     broker.script[codes.CONSUMER_SEND_MSG_BACK] = refusing(codes.SYSTEM_ERROR)
     tries: list[tuple[str, int]] = []
 

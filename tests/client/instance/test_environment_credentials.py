@@ -25,7 +25,7 @@ def test_the_environment_signs_for_who_has_no_credentials(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("variable", [ACCESS_KEY, SECRET_KEY])
-def test_one_without_the_other_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_single_credential_variable_is_rejected(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(variable, "s3cret")
     with pytest.raises(ConfigError, match="go together") as refused:
         ClientOptions.of("127.0.0.1:9876")

@@ -21,7 +21,7 @@ from tests.node.brokers import options
 from tests.transport.certificates import Certificate, have_openssl
 
 
-def test_nothing_without_the_variable_and_one_context_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_context_follows_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BOLIDE_TLS_ENABLE", raising=False)
     assert environment_ssl() is None
     monkeypatch.setenv("BOLIDE_TLS_ENABLE", "true")

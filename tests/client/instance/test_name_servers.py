@@ -63,7 +63,7 @@ def address_server() -> Iterator[AddressServer]:
     server.stop()
 
 
-def test_what_a_user_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_servers_come_from_argument_environment_or_default(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (*ENVIRONMENT, DOMAIN, SUBGROUP):
         monkeypatch.delenv(name, raising=False)
     assert configured_namesrv("") == (LOCAL_NAMESRV,)

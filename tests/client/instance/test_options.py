@@ -51,7 +51,7 @@ def test_the_page_tells_of_each() -> None:
 
 
 @pytest.mark.parametrize("made", CLASSES, ids=lambda made: f"{made.__module__}.{made.__name__}")
-def test_they_are_taken_everywhere_and_nothing_else_is(made: Callable[..., Any]) -> None:
+def test_every_client_accepts_only_connection_options(made: Callable[..., Any]) -> None:
     first = ("G",) if made is not Admin else ()
     made(*first, namesrv="a:1", client_id="me", instance_name="x", access_key="a", secret_key="b", hooks=(), ssl=None)
     with pytest.raises(TypeError, match="colour"):
@@ -146,6 +146,6 @@ async def test_second_member_with_the_same_id_is_rejected_whatever_its_options(b
 @pytest.mark.parametrize(
     ("given", "missing"), [({"access_key": "a"}, "secret_key"), ({"secret_key": "s"}, "access_key")]
 )
-def test_one_credential_without_the_other_is_rejected(given: dict[str, str], missing: str) -> None:
+def test_single_credential_is_rejected(given: dict[str, str], missing: str) -> None:
     with pytest.raises(ArgumentError, match=f"{missing} is missing"):
         ClientOptions.of("127.0.0.1:9876", **given)  # type: ignore[arg-type]  # all values are texts

@@ -46,7 +46,7 @@ async def test_a_request_is_answered() -> None:
     assert len(refused) == 1 and "request()" in str(refused[0])
 
 
-async def test_nobody_answers_in_time() -> None:
+async def test_request_without_reply_times_out() -> None:
     with Broker() as broker:
         namesrv = broker.namesrv_addr
         got: asyncio.Queue[ReceivedMessage] = asyncio.Queue()

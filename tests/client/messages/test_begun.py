@@ -59,7 +59,7 @@ def listener(outcome: object, pauses: int) -> Outcomes:
         *(kind() for kind in ESCAPES),
     ],
 )
-async def test_it_ends_as_a_call_that_is_awaited(outcome: object, pauses: int) -> None:
+async def test_begun_call_ends_like_an_awaited_call(outcome: object, pauses: int) -> None:
     message = a_message()
     run = begun(listener(outcome, pauses), message)
     found: Failed = [] if run is None else await run
@@ -69,7 +69,7 @@ async def test_it_ends_as_a_call_that_is_awaited(outcome: object, pauses: int) -
         assert run is not None
 
 
-def test_what_ends_well_without_waiting_leaves_nothing_to_await() -> None:
+def test_successful_call_without_waits_is_not_awaited() -> None:
     assert begun(listener(None, 0), a_message()) is None
 
 

@@ -63,7 +63,7 @@ def test_a_choice_that_is_none() -> None:
         find_codec(bad)
 
 
-def test_what_cannot_be_encoded_is_refused() -> None:
+def test_unencodable_value_is_rejected() -> None:
     with pytest.raises(MessageRefused, match="cannot be encoded"):
         with_body(Message("T", value=object()), JsonCodec())
     with pytest.raises(MessageRefused, match="give the producer a codec"):
@@ -73,7 +73,7 @@ def test_what_cannot_be_encoded_is_refused() -> None:
 
 
 @pytest.mark.parametrize("choice", [Order, Guest, "json"])
-def test_what_cannot_be_read_is_an_error(choice: CodecChoice) -> None:
+def test_undecodable_body_is_an_error(choice: CodecChoice) -> None:
     with pytest.raises(CodecError, match="the body of it"):
         value_of(b'{"number": "x", "age": -1}' if choice != "json" else b"{", find_codec(choice), "it")
     with pytest.raises(CodecError, match="give the consumer a codec"):

@@ -84,7 +84,7 @@ BATCH = [(0, 1), (1, 0), (-1, 1), (numpy.int64(1), 0), (numpy.int64(0), 1), (num
 
 
 @pytest.mark.parametrize(("result", "failed"), SINGLE)
-async def test_what_a_listener_of_single_messages_returns(result: object, failed: int) -> None:
+async def test_result_of_a_message_listener_decides_its_outcome(result: object, failed: int) -> None:
     assert len(await outcome_of(lambda given: result)) == failed
 
 
@@ -112,7 +112,7 @@ async def test_the_future_of_an_executor_is_waited_for(batch: int, watched: bool
 
 
 @pytest.mark.parametrize(("result", "failed"), BATCH)
-async def test_what_a_listener_of_batches_returns(result: object, failed: int) -> None:
+async def test_result_of_a_batch_listener_decides_its_outcome(result: object, failed: int) -> None:
     assert len(await outcome_of(lambda given: result, batch=5)) == failed
 
 

@@ -43,7 +43,7 @@ def test_milliseconds_and_times_with_a_zone(moment: float | datetime, expected: 
         (datetime(1969, 12, 31, tzinfo=UTC), "is not a time"),
     ],
 )
-def test_what_is_refused(moment: Any, said: str) -> None:
+def test_invalid_moment_is_rejected(moment: Any, said: str) -> None:
     with pytest.raises(ArgumentError, match=said) as refused:
         moment_ms("moment", moment)
     assert refused.value.argument == "moment"

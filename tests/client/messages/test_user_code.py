@@ -12,7 +12,7 @@ from tests.client.messages.escapes import ESCAPES
 
 
 @pytest.mark.parametrize("kind", ESCAPES)
-async def test_what_the_code_raises_is_no_interruption(kind: type[BaseException]) -> None:
+async def test_errors_of_user_code_are_not_interruptions(kind: type[BaseException]) -> None:
     raise_interruption(kind())
 
 

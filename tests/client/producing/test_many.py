@@ -113,7 +113,7 @@ async def test_the_error_of_a_batch_is_that_of_each_message_in_it(broker: Script
     assert not broker.requests(codes.SEND_MESSAGE_V2)
 
 
-async def test_what_cannot_be_sent_has_its_error_in_its_place(broker: ScriptedBroker) -> None:
+async def test_unsendable_message_has_its_error_in_the_results(broker: ScriptedBroker) -> None:
     broker.topics.remove("TBW102")
     async with Producer("P", broker.address) as producer:
         outcomes = await producer.send_many(
@@ -196,7 +196,7 @@ async def test_interceptors_see_the_end_of_what_is_cancelled_sent_or_not(broker:
     assert {type(error) for error in ended.values()} == {asyncio.CancelledError}
 
 
-async def test_nothing_is_sent_again_for_a_caller_who_has_given_up(broker: ScriptedBroker) -> None:
+async def test_cancelled_call_is_not_resent(broker: ScriptedBroker) -> None:
     calls: list[asyncio.Task[list[SendResult | BaseException]]] = []
 
     class GivesUp:

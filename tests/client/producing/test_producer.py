@@ -127,7 +127,7 @@ async def test_a_refusal_that_is_final_is_not_retried(broker: ScriptedBroker) ->
     assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 1
 
 
-async def test_all_tries_used_up_names_the_last_reason_and_a_bound_message_is_tried_once(
+async def test_exhausted_retries_name_the_last_reason(
     broker: ScriptedBroker,
 ) -> None:
     broker.script[codes.SEND_MESSAGE_V2] = refusing(codes.SYSTEM_BUSY)
@@ -266,7 +266,7 @@ async def test_more_in_flight_than_allowed_is_too_fast_and_send_waits_instead(br
     assert sum(map(len, batches)) == 100 and max(map(len, batches)) <= 8
 
 
-async def test_what_is_in_flight_at_close_is_answered(broker: ScriptedBroker) -> None:
+async def test_close_awaits_messages_in_flight(broker: ScriptedBroker) -> None:
     async with Producer("P", broker.address) as producer:
         await producer.send(Message("T", b"x"))
         futures = [producer.submit(Message("T", b"x")) for _ in range(50)]

@@ -24,7 +24,7 @@ def chosen(topic: TopicQueues, avoid: str, faulty: set[str]) -> set[str]:
     return {topic.next_queue(avoid, faulty).broker_name for _ in range(12)}
 
 
-def test_all_queues_take_their_turn() -> None:
+def test_queues_are_chosen_in_turn() -> None:
     topic = queues("a", "b")
     assert {topic.next_queue() for _ in range(4)} == set(topic.queues)
 

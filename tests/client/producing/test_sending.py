@@ -51,7 +51,7 @@ async def prepared(producer: Producer, there: str) -> None:
 
 @pytest.mark.parametrize("there", ["nothing", "route", "connection"])
 @pytest.mark.parametrize("body", [b"before", b"after"])
-async def test_what_a_hook_raises_is_the_outcome_of_the_send(body: bytes, there: str, broker: ScriptedBroker) -> None:
+async def test_error_of_a_hook_is_the_outcome_of_the_send(body: bytes, there: str, broker: ScriptedBroker) -> None:
     async with served(broker, hooks=(Refuses(),)) as producer:
         await prepared(producer, there)
         with pytest.raises(ValueError, match=body.decode()):
@@ -59,7 +59,7 @@ async def test_what_a_hook_raises_is_the_outcome_of_the_send(body: bytes, there:
         assert isinstance(await producer.send(Message("T", b"fine")), SendResult)
 
 
-async def test_what_a_hook_raises_keeps_no_other_message_from_being_sent(broker: ScriptedBroker) -> None:
+async def test_error_of_a_hook_affects_only_its_message(broker: ScriptedBroker) -> None:
     async with served(broker, hooks=(Refuses(),)) as producer:
         queue = (await producer.queues("T"))[0]
         delayed = [Message("T", body, delay_level=1) for body in (b"fine", b"before", b"after", b"fine")]

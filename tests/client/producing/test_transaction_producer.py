@@ -108,7 +108,7 @@ async def test_the_broker_is_told_how_it_ended(
 
 
 @pytest.mark.parametrize("code", [codes.FLUSH_DISK_TIMEOUT, codes.SLAVE_NOT_AVAILABLE, codes.FLUSH_SLAVE_TIMEOUT])
-async def test_what_is_not_safely_stored_is_rolled_back_unrun(code: int, broker: ScriptedBroker) -> None:
+async def test_unsafe_half_message_is_rolled_back_without_executing(code: int, broker: ScriptedBroker) -> None:
     listener = Decides()
     fields = {"msgId": "7F00000100002A9F0000000000000010", "queueId": "0", "queueOffset": "3"}
     broker.script[codes.SEND_MESSAGE_V2] = lambda command: make_response(command, code, ext=fields)

@@ -99,7 +99,7 @@ class Opens(Interceptor):
         self.errors.append(type(call.error).__name__)
 
 
-async def test_what_cannot_be_sent_has_an_end_too(bolide_broker: Broker) -> None:
+async def test_rejected_message_ends_its_interceptors(bolide_broker: Broker) -> None:
     watch = Opens()
     pair = (watch, Notes("a", []))
     async with Producer("P", bolide_broker.namesrv_addr, interceptors=pair) as producer:

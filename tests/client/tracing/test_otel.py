@@ -46,7 +46,7 @@ def parent_id(span: ReadableSpan) -> int:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-async def test_one_trace_from_the_caller_to_the_listeners_own_send(
+async def test_trace_spans_caller_listener_and_its_send(
     bolide_broker: Broker, telemetry: Telemetry, plain: bool
 ) -> None:
     namesrv = bolide_broker.namesrv_addr

@@ -69,7 +69,7 @@ def test_lines_are_those_of_java() -> None:
     ]
 
 
-def test_what_is_written_is_read() -> None:
+def test_encoded_trace_decodes_unchanged() -> None:
     found = decode_trace(encode_trace(SENT) + encode_trace(BEGUN) + encode_trace(ENDED))
     assert found[0] == SENT
     assert decode_trace(encode_trace(DECIDED)) == [DECIDED]

@@ -136,7 +136,7 @@ async def test_a_transaction_leaves_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.bolide_broker(trace_topic_enable=True)
-async def test_what_a_poll_returns_counts_as_consumed(bolide_broker: Broker) -> None:
+async def test_polled_messages_are_traced_as_consumed(bolide_broker: Broker) -> None:
     namesrv = bolide_broker.namesrv_addr
     async with Producer("P", namesrv) as producer:
         sent = await producer.send(Message("T", b"1"))
