@@ -51,7 +51,7 @@ def losses(point: Point, acknowledged: list[Sent], seed: int) -> list[str]:
 
 
 @pytest.mark.crash
-def test_nothing_acknowledged_is_lost_at_a_thousand_points() -> None:
+def test_acknowledged_messages_survive_a_thousand_power_cuts() -> None:
     points, acknowledged = recorded(SimulatedFiles(), turns=180, every=1)
     assert len(points) >= POINTS, f"only {len(points)} points: lengthen the workload"
     step = len(points) / POINTS

@@ -45,11 +45,11 @@ def test_names_and_offsets_belong_together_by_their_order() -> None:
     [(["%LMQ%a", "%LMQ%b"], ["1"]), (["%LMQ%a"], []), ([], ["1"]), (["%LMQ%a/b"], ["1"]), (["a"], ["1"])],
     ids=["too few", "no offsets", "no names", "slash", "no light queue"],
 )
-def test_what_is_not_dispatched(names: list[str], numbers: list[str]) -> None:
+def test_invalid_list_is_not_dispatched(names: list[str], numbers: list[str]) -> None:
     assert multi_queues("T", listed(names, numbers)) is None
 
 
-def test_what_is_wrong_with_one_queue_leaves_the_others() -> None:
+def test_invalid_queue_leaves_the_others() -> None:
     found = multi_queues("T", listed(["%LMQ%a", "%LMQ%b", "%LMQ%c", "%LMQ%a"], ["x", "2", "-1", "4"]))
     assert places(found) == [("%LMQ%b", 2), ("%LMQ%a", 4)]
     assert not is_offset("٣")
@@ -93,14 +93,14 @@ def test_columns_are_rows(many: list[dict[str, Any]]) -> None:
     assert found == wanted
 
 
-def test_of_a_name_listed_twice_the_first_counts_in_columns_too() -> None:
+def test_columns_use_first_of_duplicate_queues() -> None:
     buf = encoded({**FIELDS, "properties": listed(["%LMQ%a", "%LMQ%b", "%LMQ%a"], ["1", "2", "3"])})
     rows, names, offsets = light_queues(RecordColumns(buf, chain_starts(buf)))
     texts: Any = names
     assert (rows.tolist(), texts.to_pylist(), offsets.tolist()) == ([0, 0], ["%LMQ%a", "%LMQ%b"], [1, 2])
 
 
-def test_nothing_is_dispatched_where_it_is_switched_off() -> None:
+def test_dispatch_can_be_switched_off() -> None:
     buf = encoded({**FIELDS, "properties": listed(["%LMQ%a"], ["0"])})
     assert places(dispatch_at(buf, 0, SHAPE).multi) == [("%LMQ%a", 0)]
     assert dispatch_at(buf, 0, replace(SHAPE, multi_dispatch=False)).multi is None

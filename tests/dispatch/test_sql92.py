@@ -104,7 +104,7 @@ def test_any_text_is_compiled_or_refused(text: str, version: str) -> None:
     outcome(text, version, {"a": "5", "b": "x"})
 
 
-def test_what_a_filter_costs_is_limited() -> None:
+def test_cost_of_a_filter_is_limited() -> None:
     for text, operations in (("a", 1), ("a = 1", 3), ("NOT a", 2), ("a IN ('x', 'y', 'z')", 2), ("(a = 1) OR b", 6)):
         assert compile_sql92(text, max_operations=operations).operations == operations
         with pytest.raises(Sql92Error, match=f"more than {operations - 1} names, literals and operators"):

@@ -19,7 +19,7 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
-def test_all_stores_are_here() -> None:
+def test_six_golden_stores_exist() -> None:
     assert len(NAMES) == 6
 
 
@@ -47,7 +47,7 @@ LOST += [(name, "consumequeue/golden_plain/1") for name in NAMES if not name.end
 
 
 @pytest.mark.parametrize(("name", "lost"), LOST)
-def test_what_is_missing_in_a_javas_store_is_made_again(name: str, lost: str, tmp_path: Path) -> None:
+def test_missing_files_of_a_java_store_are_rebuilt(name: str, lost: str, tmp_path: Path) -> None:
     golden = Golden(name, tmp_path)
     remove(golden.root / lost)
     store, _ = golden.open()
@@ -56,7 +56,7 @@ def test_what_is_missing_in_a_javas_store_is_made_again(name: str, lost: str, tm
 
 
 @pytest.mark.parametrize("lost", ["a queue", "a queue's first file", "an index file", "all queues", "all of the index"])
-def test_what_is_missing_after_our_own_clean_stop_is_made_again(lost: str, tmp_path: Path) -> None:
+def test_missing_files_after_a_clean_stop_are_rebuilt(lost: str, tmp_path: Path) -> None:
     golden = Golden("store-5.5.0-clean", tmp_path)
     store, _ = golden.open()
     store.close(NOW)

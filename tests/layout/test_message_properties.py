@@ -31,7 +31,7 @@ def test_a_mapping_is_scanned_like_its_text(pairs: dict[str, str]) -> None:
 
 
 @given(PROPERTIES, PAIRS, st.booleans())
-def test_what_is_set_is_seen_before_and_after_a_scan(raw: bytes, changes: dict[str, str], scanned: bool) -> None:
+def test_set_property_is_visible_with_and_without_a_scan(raw: bytes, changes: dict[str, str], scanned: bool) -> None:
     changes = {name: value for name, value in changes.items() if value}
     properties = stored_properties(raw)
     if scanned:
@@ -44,7 +44,7 @@ def test_what_is_set_is_seen_before_and_after_a_scan(raw: bytes, changes: dict[s
 
 
 @given(PROPERTIES, st.booleans(), st.booleans())
-def test_what_is_added_is_in_the_text_and_in_the_mapping(raw: bytes, parsed: bool, changed: bool) -> None:
+def test_appended_property_is_in_text_and_mapping(raw: bytes, parsed: bool, changed: bool) -> None:
     properties = stored_properties(raw)
     if parsed:
         properties.pairs()
@@ -62,7 +62,7 @@ def test_extending_replaces_what_is_there() -> None:
     assert properties.text == "a\x013\x02b\x012\x02c\x014\x02"
 
 
-def test_nothing_is_formatted_that_did_not_change() -> None:
+def test_unchanged_properties_keep_their_text() -> None:
     odd = "\x01nameless\x02a\x01\x02a\x011\x02a\x012"
     properties = MessageProperties(odd)
     properties.scan()

@@ -32,7 +32,7 @@ def test_round_trip(pairs: dict[str, str]) -> None:
 
 
 @given(st.text(st.sampled_from("ab\x01\x02é"), max_size=40))
-def test_one_property_is_what_the_parser_finds(text: str) -> None:
+def test_property_value_equals_full_parsing(text: str) -> None:
     raw = text.encode()
     pairs = parse_properties_bytes(raw)
     for name in ("a", "b", "ab", "aa", "é", "aé"):

@@ -150,7 +150,7 @@ def test_zeros_are_bad_and_the_blank_is_the_end() -> None:
     assert check_record(data, 0, 76, True).status == BAD
 
 
-def test_what_cannot_be_stored_is_refused_before_a_byte_is_written() -> None:
+def test_invalid_record_is_rejected_before_any_write() -> None:
     for change in (
         {"born_host": bytes(20)},
         {"sys_flag": 0x20},

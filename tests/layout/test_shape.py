@@ -63,6 +63,6 @@ def test_keys_of_broker_conf() -> None:
         ({"mappedFileSizeConsumeQueueExt": "30"}, r"mappedFileSizeConsumeQueueExt = 30 is not allowed"),
     ],
 )
-def test_what_is_refused(conf: dict[str, str], sentence: str) -> None:
+def test_invalid_shape_is_rejected(conf: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         StoreShape.of(options_of(ShapeOptions, conf))

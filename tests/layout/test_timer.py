@@ -82,7 +82,7 @@ def test_a_delete_on_its_way_is_no_delete_yet() -> None:
     ],
     ids=["zeros", "unknown magic", "no magic", "blank", "torn"],
 )
-def test_what_is_no_unit(data: bytes) -> None:
+def test_invalid_unit_is_none(data: bytes) -> None:
     assert decode_unit(data, 0) is None
 
 

@@ -75,7 +75,7 @@ def goes_on(of: Machine, end: int, kept: list[Sent]) -> None:
 
 
 @pytest.mark.parametrize("which", range(6))
-def test_what_is_derived_follows(which: int) -> None:
+def test_derived_files_follow_a_cut(which: int) -> None:
     made = machine()
     end, before = ends(made)[which % len(ends(made))], log_of(made)
     kept = kept_of(made, end)

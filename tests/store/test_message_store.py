@@ -90,7 +90,7 @@ class TestLife:
 
 
 class TestWatermark:
-    def test_nothing_is_readable_before_it_is_on_disk(self) -> None:
+    def test_messages_are_readable_only_once_on_disk(self) -> None:
         machine = Machine()
         machine.append(1)
         machine.write()
@@ -121,7 +121,7 @@ class TestWatermark:
             store.dispatch(1, START)
         assert not store.holds("T", -1, 0, 0) and not store.holds("T", 0, -1, places[0][3])
 
-    def test_what_is_written_while_a_sync_runs_waits_for_the_next(self) -> None:
+    def test_write_during_a_sync_waits_for_the_next_sync(self) -> None:
         machine = Machine()
         machine.append(1)
         machine.write()
@@ -182,7 +182,7 @@ class TestWatermark:
 
 
 class TestManyQueues:
-    def test_one_tick_flushes_some_and_the_next_go_on_at_once(self) -> None:
+    def test_ticks_flush_queues_in_steps(self) -> None:
         machine = Machine()
         for number in range(40):
             machine.append(1, f"T{number}")

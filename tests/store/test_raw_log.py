@@ -82,7 +82,7 @@ def test_a_copy_may_begin_with_any_file() -> None:
         assert machine.store.units("T", queue, least, 100) == of.store.units("T", queue, least, 100)
 
 
-def test_what_does_not_follow_is_not_appended() -> None:
+def test_append_rejects_a_gap() -> None:
     machine, raw = slave()
     with pytest.raises(NotTheLog, match="do not follow"):
         raw.append(FILE + 1, b"abc", machine.now)
@@ -242,7 +242,7 @@ def test_a_master_sends_what_is_settled_and_no_more_than_one_file() -> None:
     assert len(raw.read(settled, 1 << 20)) == raw.end - settled
 
 
-def test_what_is_not_in_memory_is_named() -> None:
+def test_cold_read_returns_its_extent() -> None:
     machine = Machine(options=StoreOptions(flush_disk_type="ASYNC_FLUSH", tail_cache_bytes=0))
     for _ in range(60):
         machine.turn()

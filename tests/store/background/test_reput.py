@@ -42,7 +42,7 @@ def test_holes_in_memory_are_read_from_the_log(tmp_path: Path) -> None:
     assert [max_offset for _, _, max_offset in parts.dispatch()] == list(range(1, 61))
 
 
-def test_nothing_beyond_the_confirm_offset(tmp_path: Path) -> None:
+def test_dispatch_stops_at_the_confirm_offset(tmp_path: Path) -> None:
     for offer in (True, False):
         parts = Parts(tmp_path / str(offer))
         ends = []

@@ -233,7 +233,7 @@ def test_files_are_deleted_by_one_job_at_a_time_so_that_no_newer_one_goes_first(
     assert machine.store.min_physical_offset() == int(left[0])
 
 
-def test_what_came_meanwhile_is_deleted_as_soon_as_the_job_is_done() -> None:
+def test_next_removal_starts_when_the_job_is_done() -> None:
     machine = machine_with_files(25)
     machine.now = FOUR_O_CLOCK + 3 * DAY
     (first,) = removals(machine)
@@ -246,7 +246,7 @@ def test_what_came_meanwhile_is_deleted_as_soon_as_the_job_is_done() -> None:
 
 
 class TestFlags:
-    def test_what_each_bit_forbids(self) -> None:
+    def test_flags_forbid_their_operations(self) -> None:
         flags = RunningFlags()
         assert flags.writable() and flags.readable() and flags.dispatch_allowed() and flags.describe() == ""
         flags.set(NOT_READABLE)

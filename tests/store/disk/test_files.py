@@ -56,7 +56,7 @@ def test_a_file_without_a_name_gets_one_that_is_free(tmp_path: Path) -> None:
     assert found.read_bytes()[:5] == b"ours\0"
 
 
-def test_what_the_pool_makes_has_no_name_before_it_is_whole(tmp_path: Path) -> None:
+def test_file_of_the_pool_is_unnamed_until_complete(tmp_path: Path) -> None:
     class Late(RealFiles):
         """The writer makes the file, and writes to it, while the pool still reserves the blocks of its own."""
 
@@ -82,7 +82,7 @@ def test_more_buffers_than_one_call_takes(tmp_path: Path) -> None:
     files.close(handle)
 
 
-def test_what_is_in_memory_is_copied_once(tmp_path: Path) -> None:
+def test_warm_read_copies_once(tmp_path: Path) -> None:
     files, size = RealFiles(), 4 << 20
     handle = files.open(str(tmp_path / "f"), True)
     files.write_at(handle, [bytes(range(256)) * (size // 256)], 0)
@@ -185,7 +185,7 @@ def test_failures_name_the_call_and_the_path(tmp_path: Path) -> None:
         files.open(str(tmp_path / "missing"))
 
 
-def test_what_is_made_is_not_for_other_users(tmp_path: Path) -> None:
+def test_new_files_are_private(tmp_path: Path) -> None:
     files = RealFiles()
     before = os.umask(0)
     try:
@@ -269,7 +269,7 @@ class TestPowerCut:
         assert files.read_file("/d/f") == b"x" + bytes(9)
         files.unlock(files.lock("/d/lock"))
 
-    def test_it_stops_where_it_is_told(self) -> None:
+    def test_simulated_files_stop_after_the_given_call(self) -> None:
         files = SimulatedFiles()
         files.make_dir("/d")
         files.stop_after = files.calls + 1

@@ -39,7 +39,7 @@ def test_a_read_waits_unless_it_is_told_not_to(cache: HandleCache, tmp_path: Pat
     assert cache.read(path, 10, 5) == TEXT[5:15]
 
 
-def test_what_was_fetched_is_found_though_the_page_cache_lost_it(cache: HandleCache, tmp_path: Path) -> None:
+def test_fetched_data_is_found_without_page_cache(cache: HandleCache, tmp_path: Path) -> None:
     path, fetched = str(tmp_path / "f"), Fetched()
     places = [(10, 3 * PAGE - 5), (2 * WINDOW, 100), (64, len(TEXT) - 20), (10, len(TEXT) + 2 * WINDOW)]
     for size, offset in places:

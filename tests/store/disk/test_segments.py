@@ -157,7 +157,7 @@ class TestHandles:
         segments.handles.close()
         assert not files._handles
 
-    def test_what_was_written_is_named_for_syncing_once(self) -> None:
+    def test_written_file_is_returned_once_for_syncing(self) -> None:
         files = SimulatedFiles()
         segments = make(files, reserve=False)
         segments.write(0, [b"x"])

@@ -227,7 +227,7 @@ def test_records_older_than_the_newest_are_skipped(tmp_path: Path) -> None:
     assert index.query("T", "again", 10, 0, EVER) == [200], "an equal offset is taken, as in Java"
 
 
-def test_nothing_is_written_when_switched_off(tmp_path: Path) -> None:
+def test_index_can_be_switched_off(tmp_path: Path) -> None:
     index = open_index(tmp_path, replace(SHAPE, index_enabled=False))
     fill(index, 3)
     index.close()

@@ -40,7 +40,7 @@ class TestLimits:
             (put(properties=bytes(3000), body=bytes(1000)), "4092 bytes, more than 4088"),
         ],
     )
-    def test_what_is_too_long_is_refused_and_changes_nothing(self, illegal: BrokerMessage, said: str) -> None:
+    def test_illegal_message_is_rejected_without_a_change(self, illegal: BrokerMessage, said: str) -> None:
         machine = Machine(options=StoreOptions(max_message_size=1000))
         with pytest.raises(MessageIllegal, match=said) as refusal:
             machine.store.append(illegal, machine.now)
@@ -96,7 +96,7 @@ class TestFiles:
         assert places[0].physical_offset == 4096
         assert [place.physical_offset for place in places[1:]] == [place.end_offset for place in places[:-1]]
 
-    def test_one_turn_is_one_write_and_the_next_file_is_made_ahead(self) -> None:
+    def test_turn_is_one_write_per_file_created_ahead(self) -> None:
         machine = Machine()
         machine.turn(20)
         (job,) = machine.store.jobs()
@@ -161,7 +161,7 @@ class TestRecordContent:
 
 class TestFailedWrite:
     @pytest.mark.parametrize("full", [True, False])
-    def test_it_is_taken_back_whole(self, full: bool) -> None:
+    def test_failed_write_is_undone_completely(self, full: bool) -> None:
         machine = Machine()
         machine.turn(5)
         end = machine.store.end_offset
@@ -223,7 +223,7 @@ class TestFailedWrite:
 
 
 class TestNewFile:
-    def test_one_that_could_not_be_synced_ends_the_store(self) -> None:
+    def test_unsynced_new_file_ends_the_store(self) -> None:
         """The kernel may have dropped what it could not write, and a second sync would report success."""
         for made_ahead in (False, True):
             machine = Machine()
@@ -246,7 +246,7 @@ class TestNewFile:
             assert machine.store.flush_target(machine.now) == -1
             assert machine.files.synced == [], "nothing is synced a second time"
 
-    def test_one_whose_name_could_not_be_synced_ends_it_too(self) -> None:
+    def test_unsynced_folder_ends_the_store(self) -> None:
         machine = Machine()
         machine.turn(20)
         machine.files.fail_next("sync_dir", SyncFailed("cannot sync the folder"))
@@ -255,7 +255,7 @@ class TestNewFile:
         assert "folder" in machine.store.failure
 
     @pytest.mark.slow
-    def test_its_blocks_are_reserved_in_steps_ahead_of_the_writer(self) -> None:
+    def test_blocks_are_reserved_in_steps_ahead_of_the_writer(self) -> None:
         size = 4 * RESERVE_STEP
         machine = Machine(shape=replace(SHAPE, commit_log_segment_size=size))
         log = machine.store.log
@@ -425,7 +425,7 @@ class TestStoreTimes:
     def stored(self, machine: Machine, now: int) -> int:
         return int(machine.store.append(put(), now).store_timestamp)
 
-    def test_they_follow_a_clock_that_was_set(self) -> None:
+    def test_store_timestamps_follow_a_set_clock(self) -> None:
         machine = Machine()
         assert self.stored(machine, START) == START
         machine.store.clock_set(-3_600_000)
@@ -433,7 +433,7 @@ class TestStoreTimes:
         machine.store.clock_set(5_000)
         assert self.stored(machine, START + 20) == START + 5_020
 
-    def test_they_do_not_go_back_by_a_little(self) -> None:
+    def test_store_timestamps_ignore_a_small_step_back(self) -> None:
         machine = Machine()
         assert self.stored(machine, START) == START
         machine.store.clock_set(-1_000)

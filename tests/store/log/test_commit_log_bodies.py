@@ -18,7 +18,7 @@ LONG = StoreOptions(max_message_size=200_000)
 class TestLongBodies:
     """Bodies that are written from where they are."""
 
-    def test_they_lie_in_the_log_as_short_ones_do_and_are_written_by_one_call(self) -> None:
+    def test_long_bodies_are_stored_like_short_ones_by_one_write(self) -> None:
         machine = Machine(options=LONG, shape=BIG)
         calls: list[str] = []
         sizes = [10, APART - 1, APART, 150_000, 7, APART + 1, 0]
@@ -34,7 +34,7 @@ class TestLongBodies:
             encode_record(w, one, store_timestamp=at.store_timestamp, **place)
             assert data == w.getvalue()
 
-    def test_they_go_to_the_next_file_when_they_do_not_fit(self) -> None:
+    def test_long_bodies_roll_to_the_next_file(self) -> None:
         machine = Machine(options=LONG, shape=BIG)
         stored = [machine.store.append(message(number, size=150_000), START) for number in range(9)]
         machine.write()

@@ -20,7 +20,7 @@ from tests.store.parts import SHAPE, OwnFiles, Parts, put_of
     st.sampled_from([0, 1_000, 20_000]),
     st.randoms(use_true_random=False),
 )
-def test_what_is_kept_is_what_was_written(writes: list[tuple[int, bool]], limit: int, chance: object) -> None:
+def test_tail_returns_the_written_bytes(writes: list[tuple[int, bool]], limit: int, chance: object) -> None:
     tail, log = LogTail(limit), bytearray()
     for number, (size, gap) in enumerate(writes):
         if gap:
@@ -48,7 +48,7 @@ def test_the_newest_bytes_are_kept_whatever_was_written_before() -> None:
     assert len(tail._starts) < 600, "what is forgotten leaves the lists"
 
 
-def test_what_is_too_large_is_not_kept_and_ends_what_was() -> None:
+def test_oversized_write_empties_the_tail() -> None:
     tail = LogTail(1_000)
     tail.add(0, b"small")
     tail.add(5, bytes(1_000))
@@ -99,7 +99,7 @@ def test_a_reader_at_the_end_of_the_log_asks_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1 << 20])
-def test_what_a_failed_write_left_is_never_read(tmp_path: Path, limit: int) -> None:
+def test_bytes_of_a_failed_write_are_never_read(tmp_path: Path, limit: int) -> None:
     files = CountedFiles()
     options = StoreOptions(tail_cache_bytes=limit)
     parts = Parts(tmp_path, files=files, options=options)

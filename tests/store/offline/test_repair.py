@@ -36,7 +36,7 @@ def in_newest(sent: list[Sent], skip: int = 0) -> Sent:
 
 @pytest.mark.parametrize("ending", ["a clean stop", "a kill"])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_one_bad_record_is_all_that_is_lost(ending: str, fault: str) -> None:
+def test_repair_loses_only_the_bad_record(ending: str, fault: str) -> None:
     machine, sent = filled(ending)
     target = in_newest(sent, 3)
     within, byte, says = FAULTS[fault]

@@ -81,7 +81,7 @@ def simulated_queues() -> tuple[SimulatedFiles, ConsumeQueues]:
     return files, ConsumeQueues(files, "/data", shape, HandleCache(files, 64))
 
 
-def test_of_many_queues_a_round_writes_the_oldest_and_a_whole_one_all() -> None:
+def test_flush_round_writes_the_oldest_queues_and_a_full_flush_all() -> None:
     files, queues = simulated_queues()
     for number in range(3 * FEW):
         queues.put(record("T", number, 0, number * 100))
@@ -100,7 +100,7 @@ def test_of_many_queues_a_round_writes_the_oldest_and_a_whole_one_all() -> None:
     assert all(queue.max_offset == 2 for queue in queues.all_queues())
 
 
-def test_what_all_queues_keep_in_memory_has_a_limit() -> None:
+def test_total_of_unwritten_units_is_limited() -> None:
     _, queues = simulated_queues()
     for number in range(AT_ONCE + 10):
         queues.put(record("T", number, 0, number * 100))

@@ -97,7 +97,7 @@ def test_numbers_go_on_after_a_stop(end: str) -> None:
     assert offsets_of(m.store, at) == "9,0"
 
 
-def test_what_cannot_be_written_gives_its_numbers_back() -> None:
+def test_failed_write_returns_its_numbers() -> None:
     m = machine()
     turn(m, put(1, "%LMQ%a"))
     m.store.append(put(2, "%LMQ%a", "%LMQ%b"), m.now)
@@ -111,7 +111,7 @@ def test_what_cannot_be_written_gives_its_numbers_back() -> None:
     assert bodies(m.store, "%LMQ%a") == [1, 4]
 
 
-def test_what_is_too_long_gives_its_numbers_back() -> None:
+def test_rejected_message_returns_its_numbers() -> None:
     m = machine()
     with pytest.raises(MessageIllegal):
         m.store.append(put(1, "%LMQ%a", size=10_000), m.now)

@@ -20,7 +20,7 @@ def test_a_record_passes_when_all_bits_are_set() -> None:
     assert not units.passes(BORN + 1, bitmap(3, 40))
 
 
-def test_what_was_dispatched_without_the_group_says_nothing() -> None:
+def test_unit_without_bit_of_the_group_passes() -> None:
     units = UnitFilter([3], 112, BORN)
     assert units.passes(BORN, bitmap())  # stored before the group was known
     assert not units.passes(BORN + 1, bitmap())

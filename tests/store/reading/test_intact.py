@@ -97,7 +97,7 @@ def test_record_whose_lengths_are_damaged_is_not_delivered(tmp_path: Path) -> No
         read(parts, 2)
 
 
-def test_what_this_process_wrote_is_checked_once_it_left_memory(tmp_path: Path) -> None:
+def test_own_records_are_checked_once_out_of_memory(tmp_path: Path) -> None:
     files = ColdFiles()
     parts = filled(tmp_path, files=files)
     damage(parts, 4)

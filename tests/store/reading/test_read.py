@@ -117,7 +117,7 @@ def test_large_records_are_handed_on_uncopied_and_small_ones_in_one_buffer(
 
 
 @pytest.mark.parametrize("n", [{"0", "1", "9"}, {"5"}], ids=["many", "one"])
-def test_what_a_filter_takes_keeps_nothing_else_in_memory(tmp_path: Path, n: set[str]) -> None:
+def test_filtered_read_retains_only_its_records(tmp_path: Path, n: set[str]) -> None:
     parts, queue = filled(tmp_path, 10, body=bytes(3000))
     parts.append(put_of("T", 1, b"between"))
     parts.append(put_of("T", 0, b"after", n="5"))
@@ -180,7 +180,7 @@ def test_a_negative_hash_is_compared_as_it_is(tmp_path: Path) -> None:
     assert result.status == NO_MATCHED_MESSAGE
 
 
-def test_nothing_matches(tmp_path: Path) -> None:
+def test_read_without_match_moves_to_the_end(tmp_path: Path) -> None:
     parts, queue = filled(tmp_path, 30)
     result = read(parts, queue, 3, tags="z")
     assert (result.status, result.next_begin_offset, result.buffers) == (NO_MATCHED_MESSAGE, 30, [])

@@ -77,7 +77,7 @@ def test_a_pull_of_more_tags_than_the_kernel_looks_for_is_served_without_it(tmp_
     parts.close()
 
 
-def test_what_is_not_in_memory_is_named(tmp_path: Path) -> None:
+def test_cold_extents_are_returned(tmp_path: Path) -> None:
     parts = filled(tmp_path)
     files = parts.files
     assert isinstance(files, ColdFiles)

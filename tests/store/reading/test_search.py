@@ -69,7 +69,7 @@ def test_units_of_deleted_records_count_as_older(tmp_path: Path) -> None:
     assert earliest_store_time(parts.log, queue) == -1
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_search_without_messages_has_defaults(tmp_path: Path) -> None:
     parts = Parts(tmp_path)
     assert offset_by_time(parts.log, None, 5) == 0
     assert offset_by_time(parts.log, parts.queues.find_or_create("T", 0), 5) == 0

@@ -21,7 +21,7 @@ from tests.store.scenario import ASYNC, ROOT, SHAPE, START, SYNC, Machine, Sent,
 class TestDamage:
     @pytest.mark.parametrize("ending", ["a clean stop", "a kill", "a power cut"])
     @pytest.mark.parametrize("fault", FAULTS)
-    def test_what_was_synced_and_is_bad_refuses_the_start(self, ending: str, fault: str) -> None:
+    def test_damaged_synced_record_prevents_startup(self, ending: str, fault: str) -> None:
         machine, sent = filled(ending)
         newest = sent[-1].at.physical_offset // 4096 * 4096
         target = next(one.at for one in sent if one.at.physical_offset >= newest)
@@ -59,7 +59,7 @@ class TestDamage:
         refused(machine, f"at the last clean stop it reached {end}")
 
     @pytest.mark.parametrize("ending", ["a clean stop", "a kill"])
-    def test_all_files_are_gone(self, ending: str) -> None:
+    def test_missing_log_prevents_startup(self, ending: str) -> None:
         machine, _ = filled(ending)
         machine.store.queues.flush(True)
         for name in machine.files.list_dir(LOG):
@@ -85,7 +85,7 @@ class TestTornTail:
         ("ending", "options", "kept"),
         [("kill", ASYNC, True), ("power", ASYNC, False), ("power", SYNC, True), ("kill", SYNC, True)],
     )
-    def test_what_was_written_is_lost_with_the_power_and_without_sync_flush_only(
+    def test_unsynced_records_are_lost_only_by_power_loss_without_sync_flush(
         self, ending: str, options: StoreOptions, kept: bool
     ) -> None:
         """A master that lost nothing needs no slave to give up what it was sent."""
@@ -142,7 +142,7 @@ class TestTornTail:
         store.load(machine.now)
         assert store.end_offset == machine.acknowledged[25].at.physical_offset
 
-    def test_what_another_run_noted_says_nothing_of_this_one(self) -> None:
+    def test_checkpoint_of_another_run_is_ignored(self) -> None:
         machine = Machine(options=ASYNC)
         machine.turn(5)
         machine.files.process_crash()
@@ -186,7 +186,7 @@ class TestAJavaStore:
         machine.crash()
         assert machine.store.end_offset == lost.physical_offset
 
-    def test_what_was_flushed_must_be_there(self) -> None:
+    def test_missing_flushed_records_prevent_startup(self) -> None:
         machine = self.killed(lambda sent: sent[35].at.store_timestamp)
         lost = machine.acknowledged[30].at
         overwrite(machine.files, lost.physical_offset, bytes(int(machine.store.end_offset) - lost.physical_offset))

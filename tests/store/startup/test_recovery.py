@@ -132,7 +132,7 @@ class TestTornTail:
 
 
 class TestCheckpoint:
-    def test_it_never_names_what_was_not_synced(self) -> None:
+    def test_checkpoint_never_covers_unsynced_data(self) -> None:
         machine = Machine()
         machine.turn(50)
         machine.tick(61_000)
@@ -165,7 +165,7 @@ class TestCheckpoint:
         assert checkpoint.logics_physical_offset == last.physical_offset
         assert machine.files.size(f"{ROOT}/abort") == -1
 
-    def test_it_survives_the_power_cut_right_behind_it(self) -> None:
+    def test_checkpoint_survives_an_immediate_power_loss(self) -> None:
         machine = Machine()
         machine.turn(50)
         machine.tick(61_000)
@@ -176,7 +176,7 @@ class TestCheckpoint:
         )
 
 
-def test_what_a_start_makes_readable_cannot_be_lost_any_more() -> None:
+def test_startup_syncs_records_it_makes_readable() -> None:
     # Written, not synced, never answered; after the crash consumers see it and commit later offsets.
     machine = Machine()
     machine.append(3)
@@ -205,7 +205,7 @@ def test_the_checkpoint_never_says_more_than_the_log_has_on_disk() -> None:
     assert not units_agree(machine.store)
 
 
-def test_what_was_wiped_after_the_last_whole_file_stays_wiped() -> None:
+def test_records_wiped_after_the_last_whole_file_stay_wiped() -> None:
     size = SHAPE.commit_log_segment_size
     machine = Machine()
     while int(machine.store.end_offset) % size < size - 900:
@@ -281,7 +281,7 @@ def derived_files(files: SimulatedFiles) -> dict[str, bytes | None]:
     return {path: files.read_file(path) for path in paths}
 
 
-def test_what_a_killed_start_wiped_does_not_come_back_after_a_clean_stop() -> None:
+def test_records_wiped_by_a_killed_start_do_not_return() -> None:
     machine = Machine(options=ASYNC)
     for _ in range(10):
         machine.turn(4)
@@ -323,7 +323,7 @@ def test_log_files_stay_removed_once_the_files_of_queues_follow() -> None:
     assert all(disk.list_dir(LOG) == names[28:] for disk in disks if disk.list_dir(queue) != units)
 
 
-def test_nothing_is_written_over_what_a_failed_write_left() -> None:
+def test_failed_write_is_wiped_before_the_next() -> None:
     machine = Machine(HalfWipes())
     assert isinstance(machine.files, HalfWipes)
     machine.turn(3)

@@ -53,7 +53,7 @@ class TestWhereItBegins:
             assert machine.report.dispatched == 0
         assert not missing(machine.store, machine.acknowledged) and not units_agree(machine.store)
 
-    def test_what_such_a_start_reads_is_checked(self) -> None:
+    def test_records_read_at_startup_are_checked(self) -> None:
         machine = Machine(options=FEW)
         machine.turn(60)
         for _ in range(20):
@@ -94,7 +94,7 @@ class TestWhereItBegins:
         assert not missing(machine.store, machine.acknowledged) and not units_agree(machine.store)
 
     @pytest.mark.parametrize("following", [-1, 1 << 40, 1 << 80])
-    def test_where_to_begin_the_time_after_is_never_beyond_the_end(self, following: int) -> None:
+    def test_next_start_of_checks_is_within_the_log(self, following: int) -> None:
         machine = Machine(options=FEW)
         while machine.store.log.check_from < 4096 + 700:
             machine.turn(2)
@@ -108,7 +108,7 @@ class TestWhereItBegins:
         assert machine.report.scanned_from == noted
         assert machine.store.log.next_check_from == end
 
-    def test_what_was_not_indexed_is_still_indexed_by_a_later_start(self) -> None:
+    def test_later_start_indexes_unindexed_records(self) -> None:
         machine = Machine(options=FEW)
         machine.turn(5)
         machine.options = StoreOptions(clean_start_check_size=700, index_file_write_enable=False)

@@ -51,7 +51,7 @@ def test_the_write_that_a_kill_interrupted_is_no_damage() -> None:
     assert machine.report.log_end == begin and machine.report.records == 1
 
 
-def test_what_is_known_to_be_on_disk_is_not_looked_at() -> None:
+def test_survey_skips_synced_records() -> None:
     machine = Machine()
     machine.turn(1)
     put = long_message()

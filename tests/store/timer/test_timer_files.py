@@ -72,7 +72,7 @@ def test_slots_find_their_units_over_the_ends_of_files() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_came_after_our_checkpoint_is_as_if_it_never_had(seed: int) -> None:
+def test_entries_after_the_checkpoint_are_undone(seed: int) -> None:
     disk = SimulatedFiles()
     files = opened(disk)
     files.load(queue_offset)
