@@ -92,7 +92,7 @@ def test_conditions_give_the_rows_that_spark_would_give(spark: Any, bolide_broke
         assert found == sorted(bytes(row.body) for row in wanted.select("body").collect()), chosen
 
 
-def test_what_was_pushed_is_told(spark: Any, bolide_broker: Broker) -> None:
+def test_pushed_filters_are_reported(spark: Any, bolide_broker: Broker) -> None:
     from pyspark.sql.functions import col
 
     bolide_broker.create_topic("T")

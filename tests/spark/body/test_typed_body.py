@@ -152,7 +152,7 @@ def test_avro_bodies() -> None:
 
 
 @pytest.mark.parametrize("policy", ["fail", "drop", "column"])
-def test_what_becomes_of_bad_bodies(policy: str) -> None:
+def test_bad_bodies_follow_the_policy(policy: str) -> None:
     names = ["id", *([CORRUPT_RECORD] if policy == "column" else [])]
     reader = BodyReader(JsonBodies(FIELDS[:1]), names, policy)
     bodies = pa.array([b'{"id": 1}', b"oops", b'{"id": 3}'], pa.binary())

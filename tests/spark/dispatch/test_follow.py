@@ -115,7 +115,7 @@ def test_a_kill_at_any_write_harms_nothing(tmp_path: Path) -> None:
     assert kills > 40
 
 
-def test_what_it_cannot_go_on_with_is_said(tmp_path: Path) -> None:
+def test_follower_rejects_changed_settings_and_logs(tmp_path: Path) -> None:
     golden = golden_store("5.5.0-clean")
     Follower(str(golden.root), str(tmp_path / "out"), golden.shape)
     with pytest.raises(OptionError, match=r"was started with other settings \(index_slots\)"):

@@ -44,7 +44,7 @@ def queues_of(checked: SourceOptions, topic: str) -> list[Queue]:
         cluster.close()
 
 
-def test_one_lease_at_a_time(rocketmq: Target, topic: str) -> None:
+def test_second_lease_is_rejected(rocketmq: Target, topic: str) -> None:
     rocketmq.create_topic(topic)
     checked = options(rocketmq.namesrv_addr, topic)
     queues = queues_of(checked, topic)

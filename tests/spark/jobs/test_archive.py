@@ -86,7 +86,7 @@ def test_a_topic_made_anew_is_not_joined_to_what_was_archived(
     assert bodies(spark.read.parquet(out)) == wanted
 
 
-def test_what_this_spark_cannot_do_is_one_sentence(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:
+def test_unsupported_format_is_one_error(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:
     bolide_broker.create_topic("T")
     options = {"namesrv": bolide_broker.namesrv_addr, "subscribe": "T"}
     out = str(tmp_path / "archive")

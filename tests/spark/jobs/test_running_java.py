@@ -214,7 +214,9 @@ def test_a_trace_in_its_topic(spark: Any, rocketmq: Target, topic: str) -> None:
     assert (row.topic, row.tags, row["keys"], row.send_ok, row.body_length) == (topic, "A", ["k1"], True, 6)
 
 
-def test_its_store_is_read_while_it_writes(spark: Any, rocketmq: Target, topic: str, filled: dict[str, str]) -> None:
+def test_store_of_a_running_java_broker_is_readable(
+    spark: Any, rocketmq: Target, topic: str, filled: dict[str, str]
+) -> None:
     def stored(table: str, **options: str) -> Any:
         return spark.read.format("rocketmq-store").options(table=table, **options).load(str(rocketmq.store))
 

@@ -54,7 +54,7 @@ def test_counts_by_topic_tag_key_and_time(spark: Any, bolide_broker: Broker) -> 
     assert len(stats(messages, hot_keys=2).keys) == 2
 
 
-def test_nothing_is_no_error_and_a_stream_is(spark: Any, bolide_broker: Broker) -> None:
+def test_stats_accept_no_rows_and_reject_streams(spark: Any, bolide_broker: Broker) -> None:
     bolide_broker.create_topic("T")
     options = {"namesrv": bolide_broker.namesrv_addr, "subscribe": "T"}
     assert stats(spark.read.format("rocketmq").options(**options).load()).messages == 0

@@ -20,7 +20,7 @@ from bolide.spark.jobs.trace import trace_rows
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
-def test_one_row_a_message_with_every_attempt(spark: Any) -> None:
+def test_trace_has_one_row_per_message(spark: Any) -> None:
     sent = TraceBean("M1", "Orders", "A", "k1 k2", "10.0.0.1:10911", "OFF1", 12)
     other = TraceBean("M2", "Orders", store_host="10.0.0.1:10911", body_length=3)
     steps = [

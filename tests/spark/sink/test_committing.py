@@ -52,7 +52,7 @@ def open_halves(options: dict[str, str]) -> int:
     return undecided(options["namesrv"], "Out")
 
 
-def test_nothing_is_seen_before_the_commit_and_everything_once_after_it(options: dict[str, str]) -> None:
+def test_messages_are_visible_once_and_only_after_the_commit(options: dict[str, str]) -> None:
     written = [write(options, task(0), ONE), write(options, task(1), TWO)]
     assert seen(options) == []
     commit(options, written, 0)
@@ -78,7 +78,7 @@ def test_a_replay_and_its_zombies_add_nothing(options: dict[str, str]) -> None:
     assert open_halves(options) == 0
 
 
-def test_what_a_killed_task_left_is_rolled_back_by_the_next_commit(options: dict[str, str]) -> None:
+def test_halves_of_a_killed_task_are_rolled_back_by_the_next_commit(options: dict[str, str]) -> None:
     write(options, task(run="none"), ONE)  # its driver dies before it hears of it
     assert open_halves(options) == len(ONE)
     commit(options, [write(options, task(), ONE)], 0)

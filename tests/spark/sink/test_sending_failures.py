@@ -149,7 +149,7 @@ def test_a_key_keeps_its_queue_when_its_batch_is_repeated(broker: ScriptedBroker
     assert len(set(seen)) == 1
 
 
-def test_one_key_binds_its_whole_batch() -> None:
+def test_sharding_key_binds_its_whole_batch() -> None:
     batch = pa.record_batch({"body": pa.array(ROWS), "sharding_key": pa.array([None] * 29 + ["s1"])})
     (elements,) = ElementReader("T", TASK, False).read(batch)
     assert isinstance(elements, Elements)

@@ -59,7 +59,7 @@ def test_defaults_and_the_log_beside_the_checkpoint() -> None:
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else None,
 )
-def test_what_is_refused(options: dict[str, str], streaming: bool, text: str) -> None:
+def test_invalid_options_are_rejected(options: dict[str, str], streaming: bool, text: str) -> None:
     with pytest.raises(OptionError, match=text):
         sink_options(options, streaming)
 

@@ -119,7 +119,7 @@ def test_every_message_of_every_topic_is_read_once(sequence: list[tuple[str, Que
     assert last <= set(topics.read)
 
 
-def test_nothing_new_needs_no_offset() -> None:
+def test_empty_batch_needs_no_offset() -> None:
     plan = plan_batch(StreamOffset({A: 5}, {A: 1}), QueuesFound({A: 5}))
     assert (plan.rows, plan.must_be_stored, plan.moves(plan.end(0))) == (0, False, False)
     assert plan.unmarked(plan.end(0)) == {}

@@ -102,7 +102,7 @@ def test_a_reset_of_the_group_is_not_for_us(bolide_broker: Broker) -> None:
     assert offsets(reader.chunks()) == list(range(20, 50))
 
 
-def test_what_is_not_there_is_said_or_passed_over(bolide_broker: Broker) -> None:
+def test_missing_messages_fail_or_are_skipped(bolide_broker: Broker) -> None:
     fill(bolide_broker, 5)
     with pytest.raises(DataLost, match="has fewer messages than when the batch was planned; set failOnDataLoss"):
         list(reader_of(bolide_broker, 0, 9).chunks())

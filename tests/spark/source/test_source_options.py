@@ -125,7 +125,7 @@ def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() ->
         ),
     ],
 )
-def test_what_is_refused_is_named(extra: dict[str, str], text: str) -> None:
+def test_invalid_option_is_named(extra: dict[str, str], text: str) -> None:
     with pytest.raises(OptionError, match=f"(?i){text}"):
         read_options({**BASE, **extra})
 

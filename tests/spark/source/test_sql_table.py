@@ -85,7 +85,7 @@ def test_a_store_is_a_table_too(spark: Any, name: str) -> None:
     assert (row.n, row.kind) == (sum(entry["topic"] == "golden_one" for entry in golden.log()), "normal")
 
 
-def test_what_is_no_table_is_left_to_the_options() -> None:
+def test_is_table_needs_a_provider() -> None:
     assert not is_table({"namesrv": "here:9876", "option.namesrv": "here:9876"}, "rocketmq")
     assert is_table({"provider": "rocketmq", "owner": "me", "a": "property"}, "rocketmq")
     with pytest.raises(OptionError, match="here subscribe"):

@@ -75,7 +75,7 @@ def test_a_checkpoint_of_another_source_is_reported(bolide_broker: Broker) -> No
         reader.partitions(kafka, kafka)
 
 
-def test_nothing_new_is_the_very_same_offset(rocketmq: Target, topic: str) -> None:
+def test_latest_offset_without_new_messages_is_the_same_object(rocketmq: Target, topic: str) -> None:
     rocketmq.create_topic(topic)
     produce(rocketmq, topic, 7)
     reader = stream(rocketmq, subscribe=topic, startingOffsets="earliest")
@@ -262,7 +262,7 @@ class Query:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_nothing_is_lost_or_repeated_whenever_a_query_dies(bolide_broker: Broker, seed: int) -> None:
+def test_killed_query_neither_loses_nor_repeats_rows(bolide_broker: Broker, seed: int) -> None:
     chance = random.Random(seed)
     bolide_broker.create_topic("T", queues=1)
     produce(bolide_broker, "T", 3)

@@ -76,7 +76,7 @@ def test_rows_go_there_and_back(spark: Any, options: dict[str, str], tmp_path: P
     ],
     ids=["plain", "no-certificate", "unknown-server"],
 )
-def test_who_is_not_let_in_is_told_so(options: dict[str, str], changed: dict[str, None], says: str) -> None:
+def test_rejected_client_gets_the_reason(options: dict[str, str], changed: dict[str, None], says: str) -> None:
     left = {name: value for name, value in options.items() if name not in changed}
     if "tlsEnable" in changed:
         left = {"namesrv": options["namesrv"]}

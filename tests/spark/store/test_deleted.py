@@ -82,7 +82,7 @@ def test_the_newest_deletion_is_the_last_line_of_any_topic(tmp_path: Path) -> No
     store.close(START)
 
 
-def test_what_is_undone() -> None:
+def test_deletion_before_the_log_is_undone() -> None:
     missing = Path("/nowhere")
     assert is_undone(missing, 0, "T", 50)
     assert not is_undone(missing, 50, "T", 50), "the log begins after it: a broker forgets such a mark"

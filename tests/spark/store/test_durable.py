@@ -182,7 +182,7 @@ def test_the_next_record_is_found_from_any_byte() -> None:
 
 @pytest.mark.timeout(200)  # a terabyte is not read in this time
 @pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="holes are not reported")
-def test_what_a_broker_has_only_reserved_is_not_read(writer: Writer) -> None:
+def test_reserved_blocks_are_not_read(writer: Writer) -> None:
     writer.write(writer.end_of(10))
     path = writer.root / "commitlog" / f"{0:020d}"
     size = 1 << 40

@@ -95,7 +95,7 @@ def test_bytes_after_the_last_record_of_a_stopped_store(golden: GoldenStore) -> 
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["torn", "torn, and a whole record after it"])
-def test_what_a_recovery_of_java_left_after_the_end_is_no_damage(golden: GoldenStore, whole: bool) -> None:
+def test_remains_after_the_end_of_a_java_log_are_not_damage(golden: GoldenStore, whole: bool) -> None:
     last = golden.log()[-1]
     end = place(golden, -1) + last["storeSize"]
     path, begin = file_of(golden, place(golden, -1))
@@ -111,9 +111,7 @@ def test_what_a_recovery_of_java_left_after_the_end_is_no_damage(golden: GoldenS
         DurableEnd(golden.root).find()
 
 
-def test_what_the_checkpoint_calls_flushed_is_missing_under_a_broker(
-    golden: GoldenStore, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_missing_flushed_records_fail_under_a_broker(golden: GoldenStore, caplog: pytest.LogCaptureFixture) -> None:
     (golden.root / "abort").touch()
     flushed = decode_checkpoint((golden.root / "checkpoint").read_bytes()).physic_msg_timestamp
     first = next(number for number, entry in enumerate(golden.log()) if entry["storeTimestamp"] >= flushed)
@@ -242,7 +240,7 @@ def left_out(caplog: pytest.LogCaptureFixture) -> list[tuple[int, int]]:
     return [(int(found[2]), int(found[1]) + int(found[2])) for found in said if found]
 
 
-def test_what_follows_the_last_record_that_a_queue_names_is_left_out_in_words(
+def test_records_after_the_last_named_one_are_skipped_with_a_warning(
     golden: GoldenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     base, newest = files_of(golden)[-1]

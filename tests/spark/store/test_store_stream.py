@@ -70,7 +70,7 @@ def test_a_checkpoint_of_another_source_is_reported(golden: GoldenStore) -> None
             ask()
 
 
-def test_where_a_stream_starts(golden: GoldenStore) -> None:
+def test_starting_offsets_decide_the_first_record(golden: GoldenStore) -> None:
     log = golden.log()
     end = log[-1]["physicalOffset"] + log[-1]["storeSize"]
     assert reader(golden.root, startingOffsets="latest").initialOffset()["offset"] == end
