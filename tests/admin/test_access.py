@@ -53,7 +53,7 @@ async def send(broker: Broker, secret: str = "alice-secret") -> None:
         await producer.send(Message("orders", b"x"))
 
 
-async def test_where_access_control_is_off_it_says_so(bolide_broker: Broker) -> None:
+async def test_users_fails_if_access_control_is_off(bolide_broker: Broker) -> None:
     async with Admin(bolide_broker.namesrv_addr) as admin:
         with pytest.raises(ResponseError, match="access control is off"):
             await admin.users()

@@ -25,11 +25,11 @@ def gone(broker_id: int, *, in_sync: bool = True, confirmed: int = 900) -> Membe
     return member(broker_id, in_sync=in_sync, alive=False, end=-1, confirmed=confirmed)
 
 
-def test_nothing_is_lost_while_the_set_has_a_master() -> None:
+def test_replica_may_leave_while_set_has_a_master() -> None:
     assert may_leave("broker-a", [member(1, master=True), gone(2)], 2) == ""
 
 
-def test_nothing_is_lost_with_a_replica_that_was_not_in_sync() -> None:
+def test_replica_out_of_sync_may_leave() -> None:
     assert may_leave("broker-a", [member(1), gone(2, in_sync=False)], 2) == ""
 
 

@@ -33,7 +33,7 @@ async def test_by_either_id_by_key_and_by_place(bolide_broker: Broker) -> None:
         assert len(await admin.messages_by_key(TOPIC, "all", max_messages=2)) == 2
 
 
-async def test_what_is_not_there(bolide_broker: Broker) -> None:
+async def test_missing_message_is_none(bolide_broker: Broker) -> None:
     async with clients(bolide_broker) as (admin, producer):
         result = await producer.send(Message(TOPIC, b"x"))
         assert await admin.message("0" * 32, TOPIC) is None

@@ -29,7 +29,7 @@ async def test_ends_times_and_stored_offsets(bolide_broker: Broker) -> None:
         assert await admin.end_offset(other) == 0
 
 
-async def test_one_group_starts_where_another_is(bolide_broker: Broker) -> None:
+async def test_clone_copies_offsets_of_a_group(bolide_broker: Broker) -> None:
     async with clients(bolide_broker) as (admin, producer):
         queues = await producer.queues(TOPIC)
         for _ in range(6):

@@ -16,7 +16,7 @@ def of(**brokers: DeclaredBroker) -> Declared:
     return Declared(1, brokers)
 
 
-def test_nothing_is_deleted_unless_asked_for_and_then_last() -> None:
+def test_plan_deletes_only_with_prune_and_last() -> None:
     have = of(a=DeclaredBroker(topics={"old": ORDERED}, groups={"g": DeclaredGroup()}))
     want = of(a=DeclaredBroker(topics={"new": ORDERED}, groups={"g": DeclaredGroup(retry_max_times=3)}))
     assert [step.action for step in plan(want, have)] == ["create", "change"]

@@ -141,7 +141,7 @@ async def test_producers_leave_a_master_without_a_controller_and_return(tmp_path
         assert await writable(admin, "broker-a") and await writable(admin, "broker-b")
 
 
-async def test_what_a_failed_restart_leaves_behind_is_said(tmp_path: Path) -> None:
+async def test_failed_restart_reports_remaining_state(tmp_path: Path) -> None:
     async with two_sets(tmp_path) as (names, _), Admin(names.address) as admin:
         await admin.create_topic("T", queues=2)
         said: list[str] = []

@@ -117,7 +117,7 @@ def test_a_route_is_waited_for_as_long_as_an_answer() -> None:
             runner.run(Late("h:1", timeout=1).create_topic("New"))
 
 
-async def test_what_cannot_be_created(bolide_broker: Broker) -> None:
+async def test_invalid_topic_or_target_is_rejected(bolide_broker: Broker) -> None:
     async with clients(bolide_broker) as (admin, _):
         with pytest.raises(MessageRefused, match="invalid"):
             await admin.create_topic("a b")

@@ -15,6 +15,6 @@ print(",".join(sorted(heavy)))
 """
 
 
-def test_nothing_heavy_is_imported_before_the_verb_is_known() -> None:
+def test_import_of_main_is_light() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

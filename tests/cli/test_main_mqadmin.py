@@ -43,7 +43,7 @@ def test_every_verb_is_in_the_table_once() -> None:
     assert [row[0].strip("`") for row in rows()] == VERBS
 
 
-def test_what_the_table_names_exists() -> None:
+def test_commands_of_the_table_exist() -> None:
     text = "\n".join("|".join(row) for row in rows())
     named = re.findall(r"`bolide ([a-z ]+)`", text)
     assert len(named) > 50

@@ -39,7 +39,7 @@ def write(file: Path, exported: Any) -> str:
     return str(file)
 
 
-def test_what_is_exported_has_nothing_of_the_system_and_no_password(admin: Signed) -> None:
+def test_export_omits_system_rows_and_passwords(admin: Signed) -> None:
     said = admin("cluster", "export")
     assert "secret" not in said and said == admin("cluster", "export")
     exported = json.loads(said)
@@ -99,7 +99,7 @@ def test_changes_are_planned_then_done_and_undone(admin: Signed, file: Path) -> 
     assert admin.answer("cluster", "export") == before
 
 
-def test_what_cannot_be_is_refused_before_anything_is_changed(admin: Signed, file: Path) -> None:
+def test_invalid_declaration_is_rejected_before_any_change(admin: Signed, file: Path) -> None:
     before = admin.answer("cluster", "export")
 
     def refused(code: int, *words: str, **broker: Any) -> str:

@@ -57,7 +57,7 @@ def test_a_set_whose_topics_nobody_else_has_is_not_drained_unless_asked(tmp_path
         assert writable(broker)
 
 
-def test_what_a_group_lacks_keeps_a_set_from_being_drained(tmp_path: Path) -> None:
+def test_lag_of_a_group_blocks_a_drain(tmp_path: Path) -> None:
     with Broker(str(tmp_path)) as broker, Producer("P", broker.namesrv_addr) as producer:
         for _ in range(3):
             producer.send(Message("Orders", b"x"))

@@ -30,7 +30,7 @@ def named(lines: list[str], start: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (66, 10)])
-def test_it_fills_the_terminal_with_the_slowest_groups(width: int, height: int) -> None:
+def test_screen_is_filled_with_the_slowest_groups(width: int, height: int) -> None:
     groups = [GroupLine(f"group-{number:03}-" + "消" * (number % 60), number, None) for number in range(500)]
     lines = shown(a_round(groups, brokers=30), View(), width=width, height=height)
     assert named(lines, "group-4")[0].startswith("group-499") and "q quit" in lines[-1]

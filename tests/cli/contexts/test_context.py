@@ -49,7 +49,7 @@ def test_contexts_are_added_listed_used_shown_and_deleted(run: Run, tmp_path: Pa
     assert [row["context"] for row in json.loads(run("context", "list", "--json"))] == ["test"]
 
 
-def test_what_cannot_be_is_told(run: Run, tmp_path: Path) -> None:
+def test_invalid_context_is_reported(run: Run, tmp_path: Path) -> None:
     run("context", "add", "test", "a:1")
     assert "there is a context test: delete it first" in run("context", "add", "test", "b:1", code=1)
     assert "host:port" in run("context", "add", "other", "nonsense", code=2)

@@ -44,7 +44,7 @@ def test_the_disk_is_as_full_as_df_says(tmp_path: Path) -> None:
         (0.901, doctor.BAD, "91 % used"),
     ],
 )
-def test_what_it_says_of_a_disk(used: float, state: str, words: str, tmp_path: Path) -> None:
+def test_doctor_reports_disk_usage(used: float, state: str, words: str, tmp_path: Path) -> None:
     found = doctor.room(tmp_path, used)
     assert found.state == state and re.match(words, found.detail), found.detail
 

@@ -31,7 +31,7 @@ def fill(broker: Broker) -> None:
         run(broker, "offset", "reset", group, "T", start, "--yes")
 
 
-def test_nothing_changes_without_yes(bolide_broker: Broker) -> None:
+def test_offsets_change_only_with_yes(bolide_broker: Broker) -> None:
     fill(bolide_broker)
     planned = run(bolide_broker, "offset", "clone", "from", "to", "T", "--json")
     assert planned.exit_code == 0, planned.output

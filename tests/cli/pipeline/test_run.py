@@ -33,7 +33,7 @@ def test_options_are_looked_at_first() -> None:
         check_write({**NOBODY, "mode": "often"}, "T", "checkpoint")
 
 
-def test_nobody_there_is_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreachable_cluster_has_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as ended:
         check_read({**NOBODY, "subscribePattern": "T.*"}, True)
     assert ended.value.exit_code == 3

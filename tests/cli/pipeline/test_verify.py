@@ -32,7 +32,7 @@ def test_a_check_that_breaks_is_no_finding(
     assert sentence in capsys.readouterr().err
 
 
-def test_what_was_found_keeps_its_code() -> None:
+def test_boundary_keeps_the_exit_code() -> None:
     with pytest.raises(typer.Exit) as ended, output.boundary(output.BROKEN):
         raise typer.Exit(output.FAILED)
     assert ended.value.exit_code == 1

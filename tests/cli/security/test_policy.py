@@ -35,7 +35,7 @@ def test_a_policy_is_created_changed_in_parts_and_deleted(admin: Signed) -> None
     assert admin.rows("policy", "show", "bob") == []
 
 
-def test_what_cannot_be_is_told(admin: Signed) -> None:
+def test_invalid_policy_command_is_reported(admin: Signed) -> None:
     assert "there is no user ghost" in admin("policy", "create", "ghost", "*", "-a", "All", code=1)
     assert "no action is given: write --action" in admin("policy", "create", "bob", "*", code=2)
     assert "nothing to change: give --action" in admin("policy", "change", "bob", "*", code=2)

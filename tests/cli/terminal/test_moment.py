@@ -17,7 +17,7 @@ def test_times_and_places() -> None:
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "2026-01-31T12:00", "earliest"])
-def test_what_is_not_a_time_names_the_option(text: str) -> None:
+def test_invalid_time_error_names_the_option(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^--start .*write first, last, "):
         start_of("--start", text)
 

@@ -102,7 +102,7 @@ def test_an_address_that_is_not_one(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("words", [each for each in asking() if len(each) > 2], ids=" ".join)
-def test_what_is_not_there(words: tuple[str, ...], bolide_broker: Broker) -> None:
+def test_missing_object_is_one_error(words: tuple[str, ...], bolide_broker: Broker) -> None:
     if " ".join(words).startswith(MADE_BY_USE):
         return
     code, said = run(*words, "-n", bolide_broker.namesrv_addr)
@@ -122,7 +122,7 @@ def test_a_narrow_terminal_breaks_no_value(capsys: pytest.CaptureFixture[str], m
             assert word in said, (width, said)
 
 
-def test_what_is_not_a_terminal_gets_a_row_on_one_line(
+def test_rows_stay_on_one_line_without_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -200,7 +200,7 @@ def test_no_color_table_has_no_escape() -> None:
     assert "\x1b" not in done.stdout
 
 
-def test_one_long_name_keeps_the_other_values_on_the_screen(
+def test_long_name_leaves_room_for_other_values(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")

@@ -26,7 +26,7 @@ def test_the_line_of_standard_input_is_the_secret(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"a\nb\n", b"\xff", b"x" * (LONGEST + 1)])
-def test_what_is_no_secret_is_refused_without_being_quoted(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_secret_is_rejected_without_quoting_it(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     piped(monkeypatch, data)
     with pytest.raises(ConfigError, match="the password on standard input") as refused:
         given_secret("password", True, None)

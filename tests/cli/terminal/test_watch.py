@@ -54,7 +54,7 @@ def test_a_server_that_cannot_be_reached_does_not_end_it() -> None:
     assert running.returncode == 130
 
 
-def test_it_ends_when_the_reader_closes_the_pipe(bolide_broker: Broker) -> None:
+def test_watch_ends_when_the_pipe_closes(bolide_broker: Broker) -> None:
     with watching("topic", "list", "-n", bolide_broker.namesrv_addr) as running:
         assert running.stdout is not None and running.stderr is not None
         assert running.stdout.readline().startswith("Topics")
