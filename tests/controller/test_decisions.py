@@ -165,7 +165,7 @@ def test_the_replica_with_the_newest_epoch_the_longest_log_and_the_lowest_priori
     assert seat.elect(2, at).ext()["masterBrokerId"] == "5"
 
 
-def test_nobody_in_sync_lives() -> None:
+def test_unclean_election_needs_its_setting() -> None:
     for unclean, code in ((False, codes.CONTROLLER_ELECT_MASTER_FAILED), (True, 0)):
         seat = Seat(Engine(), enable_elect_unclean_master=unclean)
         seat.lead()

@@ -179,7 +179,7 @@ def test_settings_are_shown_and_changed(seat: Seat) -> None:
     assert refused.code == codes.NO_PERMISSION
 
 
-def test_nobody_is_told_when_the_settings_say_so() -> None:
+def test_notification_can_be_switched_off() -> None:
     seat = Seat(Engine(), notify_broker_role_changed=False)
     seat.lead()
     seat.join(1)
@@ -195,7 +195,7 @@ def test_a_heartbeat_without_an_id_is_refused(seat: Seat) -> None:
     assert (known.code, known.remark) == (0, "Heart beat success")
 
 
-def test_what_brokers_can_fill_is_bounded() -> None:
+def test_state_from_brokers_is_bounded() -> None:
     seat = Seat(Engine(), max_brokers=1, max_broker_sets=1)
     seat.lead()
     beat = CLUSTER | {"brokerAddr": "a:1"}

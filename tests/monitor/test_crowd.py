@@ -29,6 +29,6 @@ class Connection:
         ([Connection(1, waits=False), Connection(2, waits=False), Connection(3, waits=False)], []),
     ],
 )
-def test_who_gives_way(connections: list[Connection], closed: list[int]) -> None:
+def test_idle_connections_close_first(connections: list[Connection], closed: list[int]) -> None:
     make_room(connections, 2)
     assert [each.number for each in connections if each.closing] == closed

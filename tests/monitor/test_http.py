@@ -33,7 +33,7 @@ def test_a_request_is_read_once_its_head_is_whole() -> None:
         (b"GET / HTTP/1.1\r\na: " + b"x" * HEAD_BYTES + b"\r\n\r\n", 431),
     ],
 )
-def test_what_is_no_request_is_refused(data: bytes, status: int) -> None:
+def test_invalid_request_is_rejected(data: bytes, status: int) -> None:
     with pytest.raises(BadRequest) as refused:
         parse_request(data)
     assert refused.value.answer.status == status

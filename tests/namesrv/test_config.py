@@ -10,7 +10,7 @@ from bolide.remoting.properties_text import read_properties
 from tests.namesrv.peer import World
 
 
-def test_what_is_in_force_is_shown_with_javas_keys() -> None:
+def test_config_is_shown_with_keys_of_java() -> None:
     shown = read_properties(
         World(support_acting_master=True, listen_port=19876).peer().ask(codes.GET_NAMESRV_CONFIG).body
     )

@@ -423,7 +423,7 @@ def test_names_of_a_registration_have_a_limit() -> None:
     broker.topic("T" * 1024).register()
 
 
-def test_what_an_address_or_a_cluster_was_before_does_not_stay() -> None:
+def test_changed_address_or_cluster_replaces_the_old() -> None:
     broker = ready()
     renamed = ready(broker.world, name="broker-b")
     assert set(tables(broker).brokers) == {"broker-b"}

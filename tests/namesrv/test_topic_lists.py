@@ -52,7 +52,7 @@ def test_lists_can_be_switched_off(code: int, header: Header | None) -> None:
     assert (response.remark or "").startswith("disable")
 
 
-def test_nothing_known_gives_empty_lists() -> None:
+def test_unknown_topics_give_empty_lists() -> None:
     for code, header, _, _ in LISTS:
         assert decode_body(World().peer().ask(code, header).body, TopicList) == TopicList()
 

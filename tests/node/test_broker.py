@@ -32,7 +32,7 @@ Scenario = Callable[[BrokerNode, ClientConnection], Awaitable[None]]
 
 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
-async def test_what_was_sent_is_pulled_at_once(tmp_path: Path, flush: str) -> None:
+async def test_sent_message_can_be_pulled_immediately(tmp_path: Path, flush: str) -> None:
     async with broker(tmp_path, flush_disk_type=flush, sync_flush_timeout=60_000) as (_node, client):
         sent = await client.request(send_request(properties="TAGS\x01a\x02UNIQ_KEY\x01U1\x02"), PATIENCE)
         assert (sent.code, sent.ext()["queueOffset"], sent.ext()["transactionId"]) == (0, "0", "U1")

@@ -98,7 +98,7 @@ async def test_users_last(tmp_path: Path) -> None:
         assert stat.S_IMODE((tmp_path / "config" / f"{name}.json").stat().st_mode) == 0o600
 
 
-async def test_nothing_secret_is_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_secrets_are_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with guarded(tmp_path) as (_, client):
         change = make_request(codes.UPDATE_BROKER_CONFIG, 0, body=b"initAuthenticationUser=s3cret\n")
@@ -113,7 +113,7 @@ async def test_nothing_secret_is_shown(tmp_path: Path, caplog: pytest.LogCapture
     assert "s3cret" not in caplog.text
 
 
-async def test_what_an_administrator_does_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_changes_by_an_administrator_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "bolide.audit")
     async with guarded(tmp_path) as (_, client):
         drop = {"topic": "T"}

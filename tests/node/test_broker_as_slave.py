@@ -142,7 +142,7 @@ class SmallMachine(RealNodeWorld):
         (SLAVE, 1, True, "1", "0"),
     ],
 )
-async def test_who_serves_a_consumer_that_is_far_back(
+async def test_pull_suggests_a_broker_by_distance(
     tmp_path: Path, role: str, number: int, reads: bool, far: str, near: str
 ) -> None:
     await fill(tmp_path)
@@ -214,7 +214,7 @@ async def test_907_of_a_slave_and_of_a_master(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("delay", ["DELAY\x011\x02", "TIMER_DELAY_MS\x011500\x02"], ids=["a delay level", "the timer"])
-async def test_what_waits_on_a_slave_is_delivered_once_it_is_master(tmp_path: Path, delay: str) -> None:
+async def test_delayed_message_is_delivered_after_promotion(tmp_path: Path, delay: str) -> None:
     await fill(tmp_path)
     async with broker(tmp_path) as (node, client):
         assert (await send(client, b"later", delay)).code == 0

@@ -159,7 +159,7 @@ def test_the_last_line_says_which_part_did_not_start_and_why(tmp_path: Path) -> 
     assert "topics.json cannot be read" in said
 
 
-def test_which_ends_are_started_again() -> None:
+def test_exit_status_decides_about_a_restart() -> None:
     assert restartable(FAILED) and restartable(-9) and restartable(-11)
     assert not restartable(STORE_FAILED) and not restartable(BAD_CONFIG) and not restartable(STOPPED)
 

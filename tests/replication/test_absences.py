@@ -73,7 +73,7 @@ def test_an_absence_that_lasts_counts() -> None:
     assert not made.exceeded(2, 28_000) and made.exceeded(2, 28_001)
 
 
-def test_what_is_shorter_than_sends_wait_is_no_absence() -> None:
+def test_short_gap_is_not_an_absence() -> None:
     made = absences()
     for begin in range(0, WINDOW, GRACE):
         absent(made, begin, begin + GRACE)
@@ -95,7 +95,7 @@ def test_a_replica_that_keeps_up_with_a_log_that_always_grows_is_not_absent() ->
     assert made.absent_ms(2, WINDOW) == 0
 
 
-def test_who_is_no_member_keeps_nobody_waiting() -> None:
+def test_absence_of_a_non_member_is_ignored() -> None:
     made = absences()
     absent(made, 1_000, 20_000, member=False)
     assert made.absent_ms(2, 20_000) == 0
@@ -155,7 +155,7 @@ def test_a_replica_that_freezes_for_12_of_every_15_seconds_is_expelled() -> None
     assert master.set.members == {1, 2, 3} and master.set.expelled == 0
 
 
-def test_one_absence_within_patience_does_not_expel() -> None:
+def test_single_absence_within_patience_does_not_expel() -> None:
     master = Master()
     master.run(1_000)
     master.run(15_500, frozenset({2, 3}))
@@ -172,7 +172,7 @@ def test_a_replica_that_left_for_one_absence_returns_at_once() -> None:
     assert master.set.expelled == 1, "what it missed before it left counts"
 
 
-def test_nobody_is_expelled_below_the_members_that_sends_need() -> None:
+def test_expulsion_keeps_the_required_members() -> None:
     master = Master(least=3)
     for begin in range(1_000, 300_000, 15_000):
         master.run(begin + 12_000, frozenset({3}))

@@ -40,7 +40,7 @@ def test_a_claimed_end_makes_a_send_wait_and_acknowledges_nothing() -> None:
     assert two.count(100) == 1
 
 
-def test_what_waits_for_a_slave_still_does_when_it_is_gone() -> None:
+def test_pending_record_still_waits_after_the_slave_leaves() -> None:
     two = in_sync()
     two.reported(1, 0)
     two.holds_back(100, 0)
@@ -73,7 +73,7 @@ def test_at_least_so_many_are_waited_for() -> None:
     assert three.holds_back(200, 0) == 200
 
 
-def test_who_does_not_live_does_not_count() -> None:
+def test_dead_slave_does_not_count() -> None:
     two = in_sync(alive=1)
     two.reported(1, 0)
     assert two.count(0) == 1
@@ -82,7 +82,7 @@ def test_who_does_not_live_does_not_count() -> None:
     assert two.holds_back(200, 0) == 100
 
 
-def test_what_was_acknowledged_stays_so() -> None:
+def test_acknowledged_offset_never_falls() -> None:
     two = in_sync(least=2)
     two.reported(1, 100)
     two.gone(1)
@@ -92,7 +92,7 @@ def test_what_was_acknowledged_stays_so() -> None:
     assert two.acknowledged == 100
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_memory_of_needs_is_bounded() -> None:
     two = in_sync()
     for step in range(1, 10_000):
         two.alive = 1 + step % 2

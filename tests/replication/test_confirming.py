@@ -62,7 +62,7 @@ def test_a_session_knows_the_bytes_of_the_last_second() -> None:
     assert session.last_rate == 400
 
 
-def test_who_is_not_in_the_set_is_no_machine_that_holds_a_record() -> None:
+def test_only_members_count_as_holders() -> None:
     of = made(frozenset({1}), needed=2, everybody=False)
     stranger = slave(of, 2, 10, 100)
     sent(stranger, 500)
@@ -82,7 +82,7 @@ def test_a_master_alone_in_the_set_delivers_after_a_while_what_one_machine_holds
     assert of.late(500), "and says that it is held by one machine only"
 
 
-def test_nobody_waits_where_nothing_asks_for_it() -> None:
+def test_records_are_not_held_without_a_requirement() -> None:
     of = made(frozenset({1, 2}), everybody=False)
     assert of.holds_back(500, 0) == NO_CAP
     assert not of.late(500)
@@ -112,7 +112,7 @@ def test_a_slave_keeps_up_while_the_log_grows_all_the_time() -> None:
         assert of.sync_set.wanted(at) is None
 
 
-def test_nobody_has_the_id_of_the_master() -> None:
+def test_slave_with_the_id_of_the_master_is_rejected() -> None:
     of = made(frozenset({1}))
     with pytest.raises(NotReplicated, match="it reports id 1, which is the id of the master itself"):
         of.session(FILE, Pace(), 10, 0).received(encode_hello(Hello(1)), 0, 100, 0)

@@ -47,7 +47,7 @@ def test_a_checksum_of_0_is_not_looked_at() -> None:
         b"1\n0\n1-9223372036854775808\n",
     ],
 )
-def test_what_is_no_file_of_epochs_is_refused(text: bytes) -> None:
+def test_invalid_epoch_file_is_rejected(text: bytes) -> None:
     with pytest.raises(EpochsDamaged):
         decode_epochs(text)
 
@@ -67,7 +67,7 @@ def test_an_epoch_ends_where_the_next_starts() -> None:
     assert epochs().last is None
 
 
-def test_what_two_logs_have_in_common() -> None:
+def test_common_end_follows_epochs() -> None:
     master = epochs((1, 0), (2, 2142), (3, 2856))
     assert epochs((1, 0)).common_end(2142, epochs((1, 0), (2, 2142)), 2856) == 2142
     assert epochs((1, 0), (2, 2142)).common_end(3570, master, 2856) == 2856, "vector 5"

@@ -66,7 +66,7 @@ def test_a_claimed_end_acknowledges_nothing_and_counts_as_in_sync() -> None:
     assert two.count(100) == 1
 
 
-def test_what_was_acknowledged_stays_so_when_the_slave_is_gone() -> None:
+def test_acknowledged_offset_survives_loss_of_the_slave() -> None:
     two = in_sync()
     two.reported(1, 100)
     two.gone(1)
@@ -82,7 +82,7 @@ def test_marks_of_one_moment_are_one() -> None:
     assert len(two._marks) <= 101
 
 
-def test_who_is_in_sync() -> None:
+def test_slave_is_in_sync_by_its_distance() -> None:
     two = in_sync()
     two.reported(1, 500)
     two.reported(2, 1500)

@@ -64,7 +64,7 @@ def test_a_transfer_ends_with_its_file() -> None:
     assert sent(made, 2 * FILE)[:3] == [(1_008_576, 32_768), (1_041_344, 7_232), (FILE, 32_768)]
 
 
-def test_of_reports_in_one_read_the_last_counts() -> None:
+def test_last_report_of_a_read_wins() -> None:
     made = session()
     made.received(encode_report(5) + encode_report(700), 0, 800, 0)
     assert (made.next_offset, made.acked) == (700, 700)
@@ -102,7 +102,7 @@ def test_a_slave_that_is_ahead_is_refused_also_when_the_log_has_grown_past_it() 
     session(ahead=ahead).received(encode_report(1000), 0, 5000, 0)  # what is remembered has a limit
 
 
-def test_what_is_deleted_cannot_be_asked_for() -> None:
+def test_request_for_deleted_offset_is_rejected() -> None:
     with pytest.raises(NotReplicated, match=f"ends at offset 7, and this log starts at {FILE}"):
         reported(7, 2 * FILE, begin=FILE)
     assert reported(0, 2 * FILE + 1, begin=FILE).next_offset == 2 * FILE

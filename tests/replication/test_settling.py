@@ -17,13 +17,13 @@ def hung_at(made: Settling, *, begin: int, end: int, waits: bool = True, moves: 
     ]
 
 
-def test_what_waits_for_longer_than_patience_hangs_until_there_is_progress() -> None:
+def test_disk_hangs_beyond_patience_until_progress() -> None:
     made = Settling(PATIENCE)
     assert hung_at(made, begin=1_000, end=14_000) == [12_000, 13_000, 14_000]
     assert made.hung and not made.looked(waits=True, progress=101, now=15_000) and not made.hung
 
 
-def test_it_hangs_no_more_when_nothing_waits() -> None:
+def test_disk_stops_hanging_without_waiting_data() -> None:
     made = Settling(PATIENCE)
     assert hung_at(made, begin=1_000, end=14_000)
     assert not made.looked(waits=False, progress=100, now=15_000)

@@ -27,7 +27,7 @@ def transfers(begin: int, end: int, size: int = 100) -> bytes:
     return b"".join(encode_header(at, part) + LOG[at : at + part] for at, part in frames)
 
 
-def test_where_to_begin_to_compare() -> None:
+def test_comparison_starts_within_the_last_file() -> None:
     assert compare_from(0, 0, 300, FILE) == 0
     assert compare_from(0, 200, 300, FILE) == 1, "0 would ask for the newest file"
     assert compare_from(0, 900, 300, FILE) == 600

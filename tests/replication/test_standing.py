@@ -38,7 +38,7 @@ def taken(*parts: Told) -> Standing:
         ([told(2, 3), told(1, 4)], told(2, 3), Step.NOTHING),
     ],
 )
-def test_what_is_older_than_what_was_done_changes_nothing(before: list[Told], heard: Told, step: Step) -> None:
+def test_older_answer_is_ignored(before: list[Told], heard: Told, step: Step) -> None:
     assert taken(*before).heard(heard) is step
 
 

@@ -56,7 +56,7 @@ def test_a_slave_that_must_be_cut() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 11, 12, 16, 20, 36, 1000])
-def test_what_a_slave_says_split_anywhere(size: int) -> None:
+def test_frames_of_a_slave_decode_from_any_split(size: int) -> None:
     stream = encode_hello(Hello(7, True)) * 2 + encode_report(5) + encode_report(900)
     reader, hellos, reports = HearingReader(), [], []
     for at in range(0, len(stream), size):
@@ -77,13 +77,13 @@ def test_what_a_slave_says_split_anywhere(size: int) -> None:
         encode_hello(Hello(-1)),
     ],
 )
-def test_what_no_slave_says_is_refused(stream: bytes) -> None:
+def test_invalid_frames_of_a_slave_are_rejected(stream: bytes) -> None:
     with pytest.raises(NotReplicated):
         HearingReader().receive(stream)
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_what_a_master_says_split_anywhere(seed: int) -> None:
+def test_frames_of_a_master_decode_from_any_split(seed: int) -> None:
     draw = random.Random(seed)
     log = draw.randbytes(3000)
     stream = encode_answer(THREE, 3000)
@@ -130,7 +130,7 @@ def test_what_a_master_says_split_anywhere(seed: int) -> None:
         encode_answer(THREE, 1) + encode_header(0, MAX_BODY + 1, Epoch(1, 0), 0),
     ],
 )
-def test_what_no_master_says_is_refused(stream: bytes) -> None:
+def test_invalid_frames_of_a_master_are_rejected(stream: bytes) -> None:
     with pytest.raises(NotReplicated):
         SendingReader().receive(stream)
 

@@ -42,7 +42,7 @@ def test_a_body_crosses_neither_the_end_of_a_file_nor_the_start_of_an_epoch() ->
 @pytest.mark.parametrize(
     ("hello", "begin", "start"), [(Hello(2), 0, 0), (Hello(2), 1000, 1000), (Hello(2, True), 0, 2000)]
 )
-def test_where_an_empty_slave_begins(hello: Hello, begin: int, start: int) -> None:
+def test_start_offset_of_an_empty_slave(hello: Hello, begin: int, start: int) -> None:
     made = master(2856, TWO, hello, begin)
     made.received(encode_report(0), TWO, begin, 0)
     assert made.next_offset == start
@@ -56,7 +56,7 @@ def test_where_an_empty_slave_begins(hello: Hello, begin: int, start: int) -> No
         (2141, Epochs([Epoch(2, 2142)]), 0, "older than its first epoch"),
     ],
 )
-def test_where_nobody_can_follow(report: int, epochs: Epochs, begin: int, text: str) -> None:
+def test_unfollowable_slave_is_rejected(report: int, epochs: Epochs, begin: int, text: str) -> None:
     made = master(2856, epochs, begin=begin)
     with pytest.raises(NotReplicated, match=text):
         made.received(encode_report(report), epochs, begin, 0)

@@ -219,7 +219,7 @@ def test_an_older_set_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_what_is_confirmed_is_held_by_everybody_who_may_be_elected(seed: int) -> None:
+def test_confirmed_offset_is_held_by_every_electable_replica(seed: int) -> None:
     """Questions to the controller may be taken and their answers lost."""
     draw = random.Random(seed)
     made = alone()

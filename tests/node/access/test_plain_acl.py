@@ -76,7 +76,7 @@ async def test_further_files_come_and_go(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", [None, "accounts: [", account("bobby12", "  admin: perhaps\n"), "a" * (1 << 21)])
-async def test_what_cannot_be_taken_changes_nothing_and_is_said_once(
+async def test_invalid_account_file_is_ignored_and_logged_once(
     folder: Path, broken: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     await changed(

@@ -101,7 +101,7 @@ async def test_a_decision_that_is_still_on_its_way_fails_once_the_leader_has_rea
         assert await first.change(one_set(2), revision) > revision
 
 
-async def test_what_cannot_be_read_is_not_overwritten(etcd: EtcdMember) -> None:
+async def test_unreadable_row_is_not_overwritten(etcd: EtcdMember) -> None:
     async with store([etcd], "damaged") as first:
         await first.lead()
         await client([etcd]).txn([], [put_op("/bolide/controller/damaged/sets/b", b"{")])

@@ -27,7 +27,7 @@ async def opened(path: Path, world: Any = None) -> FileStore:
     return store
 
 
-async def test_what_is_kept_is_there_after_a_restart(tmp_path: Path) -> None:
+async def test_stored_sets_survive_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "sets.json"
     store = await opened(path)
     assert await store.load() == {}

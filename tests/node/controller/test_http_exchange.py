@@ -58,7 +58,7 @@ async def test_an_answer_that_ends_with_the_connection() -> None:
         (None, "within"),
     ],
 )
-async def test_what_is_no_whole_answer_is_none(answer: bytes | None, why: str) -> None:
+async def test_incomplete_response_is_an_error(answer: bytes | None, why: str) -> None:
     async with saying(answer) as (server, _):
         with pytest.raises(ExchangeFailed, match=why) as failed:
             await post(RealWorld(), server, "/v3/x", b"{}", 60 if answer is not None else 0.05)

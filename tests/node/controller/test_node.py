@@ -118,7 +118,7 @@ async def test_settings_changed_while_it_runs_are_kept(tmp_path: Path) -> None:
     assert loaded.options.enable_elect_unclean_master
 
 
-async def test_one_file_says_that_it_is_not_highly_available(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_file_store_warns_of_low_availability(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with controller(tmp_path):
         pass

@@ -95,7 +95,7 @@ def test_a_file_that_cannot_be_is_refused(tmp_path: Path) -> None:
         log_file(NamesrvOptions(log_file=str(tmp_path / "none" / "broker.log")))
 
 
-def test_all_lines_are_there_after_the_end(path: Path) -> None:
+def test_close_flushes_all_lines(path: Path) -> None:
     handler = log_file(NamesrvOptions(log_file=str(path)))
     handler.setFormatter(TextLines())
     for number in range(5000):
@@ -153,9 +153,7 @@ print("went on")
     assert done.stdout == "went on\n"
 
 
-def test_what_cannot_be_written_is_said_once_and_so_is_the_end_of_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failed_write_and_its_end_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
     file = RotatedFile(str(folder / "broker.log"), 30, 0, 2)

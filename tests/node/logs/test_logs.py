@@ -33,7 +33,7 @@ def test_a_line_of_text_has_time_level_and_log() -> None:
     assert re.fullmatch(WHEN + " WARNING bolide.broker.broker-a: closing 10.0.0.1:2", line)
 
 
-def test_what_a_peer_sends_makes_no_line_of_its_own() -> None:
+def test_text_from_a_peer_cannot_start_a_line() -> None:
     line = TextLines().format(record("it said: %s", "x\n2026-01-01 ERROR forged\r\n"))
     assert "\n" not in line and line.endswith("x\\n2026-01-01 ERROR forged\\r\\n")
     assert "\n" not in JsonLines().format(record("it said: %s", "x\ny"))

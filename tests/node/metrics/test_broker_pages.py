@@ -178,7 +178,7 @@ async def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("module", ["broker", "namesrv"])
-def test_nothing_of_the_library_is_loaded_where_it_is_off(module: str) -> None:
+def test_prometheus_is_not_loaded_if_off(module: str) -> None:
     told = f"import bolide.node.{module}, sys; print([name for name in sys.modules if 'prometheus' in name])"
     assert subprocess.run([sys.executable, "-c", told], capture_output=True, check=True, text=True).stdout == "[]\n"
 

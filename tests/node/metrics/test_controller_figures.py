@@ -81,7 +81,7 @@ async def test_figures_follow_what_happens(tmp_path: Path) -> None:
         assert sum(count for _, count in found["request_total"]) == 7  # nobody makes names by asking
 
 
-async def test_it_is_not_ready_while_its_disk_keeps_no_decision(tmp_path: Path) -> None:
+async def test_controller_is_not_ready_while_its_disk_fails(tmp_path: Path) -> None:
     files = FailingFiles()
     world = RealNodeWorld(files=files)
     async with controller(tmp_path, world, **PROM) as node, brokers(node, "127.0.0.1:1") as (first,):
@@ -98,7 +98,7 @@ async def test_it_is_not_ready_while_its_disk_keeps_no_decision(tmp_path: Path) 
         await readiness(node, lambda status, text: status == 200)
 
 
-async def test_it_is_not_ready_where_etcd_does_not_answer(tmp_path: Path) -> None:
+async def test_controller_is_not_ready_without_etcd(tmp_path: Path) -> None:
     node = ControllerNode(options(tmp_path, controller_store="etcd:http://127.0.0.1:1", **PROM))
     await node.start()
     try:

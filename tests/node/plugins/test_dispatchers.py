@@ -98,7 +98,7 @@ async def test_every_record_comes_once_and_in_order_over_restarts(tmp_path: Path
     assert taker.bodies == many
 
 
-async def test_one_that_fails_gets_the_same_records_again_after_a_pause(tmp_path: Path) -> None:
+async def test_failed_dispatcher_gets_the_records_again_after_a_pause(tmp_path: Path) -> None:
     taker, other = Taker(), Taker()
     taker.fails = True
     async with World(tmp_path, bad=taker, good=other) as world:
@@ -118,7 +118,7 @@ async def test_one_that_fails_gets_the_same_records_again_after_a_pause(tmp_path
     assert other.bodies == [b"a", b"b", b"c"]
 
 
-async def test_one_that_hangs_holds_up_neither_sends_nor_the_stop(tmp_path: Path) -> None:
+async def test_hanging_dispatcher_delays_neither_sends_nor_stop(tmp_path: Path) -> None:
     taker = Taker()
     taker.open.clear()
     async with World(tmp_path, one=taker) as world:

@@ -83,7 +83,7 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-async def test_all_of_them_in_a_running_cluster(cluster: Cluster, imported: Path) -> None:
+async def test_plugins_work_in_a_running_cluster(cluster: Cluster, imported: Path) -> None:
     journal, seen = cluster.home / "journal", []
     async with Producer("flights", cluster.namesrv_addr) as producer:
         for city in ("Hangzhou", "Berlin", "Hanoi"):

@@ -65,5 +65,5 @@ async def test_a_refusal_is_told_and_a_signature_is_not(tmp_path: Path, caplog: 
     assert refused.startswith("request 0 returned SYSTEM_ERROR: ")
 
 
-async def test_nothing_is_told_unless_it_is_asked_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_requests_are_logged_only_on_demand(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert await lines(tmp_path, caplog, [send_request(), pull_request()]) == []

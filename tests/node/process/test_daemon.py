@@ -89,7 +89,7 @@ def status_of(make: Callable[[], Scripted]) -> int:
         ({"ends": OSError("disk")}, STORE_FAILED),
     ],
 )
-def test_what_ends_a_daemon_is_its_status(
+def test_exit_status_reflects_the_cause(
     script: dict[str, object], status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nodes: list[Scripted] = []

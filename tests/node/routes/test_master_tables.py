@@ -306,7 +306,7 @@ async def test_a_topic_with_messages_goes_only_when_its_master_had_it(
         await until(lambda: follower.tables.rounds > asked and "More" in table)
 
 
-async def test_what_was_deleted_and_made_again_goes_when_the_log_here_is_that_far(tmp_path: Path) -> None:
+async def test_recreated_topic_is_deleted_once_the_log_reaches_the_deletion(tmp_path: Path) -> None:
     """Told with the table only: a slave that has a table of this version asks for it once when it begins."""
     version = {"counter": 1, "stateVersion": 0, "timestamp": 2}
     rows = {"T": {"topicName": "T"}, "U": {"topicName": "U"}}
@@ -383,7 +383,7 @@ async def test_a_topic_that_its_master_finds_a_round_later_is_not_forgotten(tmp_
         assert own.dropped_older, "its former life has ended all the same"
 
 
-async def test_what_another_master_said_of_deletions_is_forgotten(tmp_path: Path) -> None:
+async def test_deletions_of_another_master_are_dropped(tmp_path: Path) -> None:
     answers, others = plain(), plain()
     table = {"dataVersion": {"counter": 9}, "topicConfigTable": {"T": {"topicName": "T"}}}
     answers[codes.GET_ALL_TOPIC_CONFIG] = body({**table, "deletedTopics": {"T": 700}})

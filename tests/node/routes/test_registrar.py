@@ -188,7 +188,7 @@ async def test_a_slave_that_began_before_its_master_hears_of_it_soon(tmp_path: P
     await server.stop()
 
 
-async def test_what_a_name_server_said_before_it_fell_silent_is_forgotten(tmp_path: Path) -> None:
+async def test_reply_of_a_silent_name_server_expires(tmp_path: Path) -> None:
     first, second = namesrv(tmp_path), namesrv(tmp_path)
     for server in (first, second):
         await server.start()

@@ -89,7 +89,7 @@ async def test_a_change_is_in_force_at_once_and_kept(tmp_path: Path) -> None:
         ("rocketmqHome=/\nfileReservedTime=48\n", codes.NO_PERMISSION, "black list"),
     ],
 )
-async def test_what_cannot_change_leaves_all_as_it_was(tmp_path: Path, body: str, code: int, says: str) -> None:
+async def test_rejected_change_leaves_all_settings(tmp_path: Path, body: str, code: int, says: str) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text(CONF, encoding="utf-8")
     async with running(tmp_path, str(conf)) as client:
