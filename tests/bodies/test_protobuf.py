@@ -59,7 +59,7 @@ def test_an_unknown_enum_is_its_number_and_unknown_fields_are_left_out() -> None
 
 
 @pytest.mark.parametrize("body", [b"\x08", b"\xff", b"\x22\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01"])
-def test_what_is_no_message(body: bytes) -> None:
+def test_malformed_message_is_rejected(body: bytes) -> None:
     with pytest.raises(UnfitBody):
         decoder()(body)
 

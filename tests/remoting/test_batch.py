@@ -60,5 +60,5 @@ def test_properties_beyond_int16_are_refused() -> None:
 @given(
     st.lists(st.tuples(st.integers(-(2**31), 2**31 - 1), st.binary(max_size=30), st.binary(max_size=30)), max_size=5)
 )
-def test_what_is_written_is_read(messages: list[tuple[int, bytes, bytes]]) -> None:
+def test_encoded_batch_decodes_unchanged(messages: list[tuple[int, bytes, bytes]]) -> None:
     assert as_tuples(decode_batch(encode_batch([BatchMessage(*message) for message in messages]))) == messages

@@ -237,7 +237,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
     st.binary(max_size=20),
     st.sampled_from([codes.JSON_TYPE, codes.BINARY_TYPE]),
 )
-def test_what_is_written_is_read(
+def test_encoded_command_decodes_unchanged(
     opaque: int, code: int, ext: dict[str, str], remark: str | None, body: bytes, kind: int
 ) -> None:
     sent = Command(code, opaque=opaque, flag=1, serialize_type=kind, body=body, remark=remark, ext=ext)

@@ -134,7 +134,7 @@ def test_closing_inside_a_frame_is_an_error_and_between_frames_is_not() -> None:
         connection.receive_eof()
 
 
-def test_what_is_sent_comes_out_in_order_and_once() -> None:
+def test_commands_leave_in_order_and_once() -> None:
     connection = FramedConnection()
     small = make_request(105, 1, {"topic": "T"}, b"small")
     large = make_request(10, 2, None, bytes(10_000))

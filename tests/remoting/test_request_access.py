@@ -148,7 +148,7 @@ def test_a_strict_broker_asks_for_more(wanted: str, code: int) -> None:
     assert access is not None and asked_by(code, access.strict or access) == wanted
 
 
-def test_nothing_else_is_asked_strictly() -> None:
+def test_only_listed_codes_are_strict() -> None:
     listed = {code for codes in STRICT.values() for code in codes}
     assert {code for code, row in rows().items() if row.access is not None and row.access.strict} == listed
 
@@ -178,7 +178,7 @@ def test_a_dead_letter_topic_is_a_topic() -> None:
 
 
 @pytest.mark.parametrize("code", [35, 37, 33])
-def test_what_is_left_out_is_not_asked_for(code: int) -> None:
+def test_missing_field_needs_no_permission(code: int) -> None:
     assert asked_by(code, rows()[code].access, consumerGroup="", topic="") == ""
 
 
@@ -233,7 +233,7 @@ def test_every_row_says_what_it_asks_of_what_it_finds() -> None:
         assert found_by(code, strict=True) == strict.get(code, ""), code
 
 
-def test_what_a_field_leads_to_is_compared_with_what_is_allowed() -> None:
+def test_codes_with_a_place_check_found_resources() -> None:
     for code, row in rows().items():
         leads = row.header is not None and PLACES & set(row.header.__struct_fields__)
         if leads and code not in NOT_FOUND:
@@ -241,13 +241,13 @@ def test_what_a_field_leads_to_is_compared_with_what_is_allowed() -> None:
     assert all(not found_by(code, strict=True) for code in NOT_FOUND)
 
 
-def test_what_is_checked_is_what_the_handler_reads() -> None:
+def test_access_check_reads_the_field_of_the_handler() -> None:
     # The long name is not that of a header with short ones: it must not be looked at in its place.
     request = make_request(310, 0, {**FIELDS, "topic": "allowed", "b": "wanted"})
     assert text(PUBLISH.asked(request, rows()[310].header)) == "Topic:wanted Pub"
 
 
-def test_what_cannot_be_read_is_not_let_in() -> None:
+def test_unreadable_request_is_rejected() -> None:
     with pytest.raises(HeaderError):
         PUBLISH.asked(make_request(310, 0, {"a": "pg"}), rows()[310].header)
     with pytest.raises(BodyError):

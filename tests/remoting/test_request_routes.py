@@ -34,7 +34,7 @@ def test_a_raw_row_gets_the_command_alone() -> None:
     assert row.bound()(7, make_request(codes.HEART_BEAT, 1), 9).remark == "7 9"
 
 
-def test_what_a_row_does_not_say() -> None:
+def test_row_has_defaults() -> None:
     assert (ROUTE.durable, ROUTE.fast_port, ROUTE.light, ROUTE.reads) == (True, True, False, DiskReads.NONE)
 
 

@@ -180,7 +180,7 @@ def test_the_peer_may_ask_too(front: Front) -> None:
         assert any(command.is_response and command.opaque == 5 for command in seen)
 
 
-def test_nobody_there(front: Front) -> None:
+def test_connecting_to_a_closed_port_fails(front: Front) -> None:
     with pytest.raises(ConnectionLost, match="cannot connect"):
         front.connect("127.0.0.1:1")
 
@@ -229,7 +229,7 @@ async def test_a_pool_shares_one_attempt_and_greets_before_anyone_asks() -> None
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":1", "host:0", "host:65536", "host:x"])
-def test_what_is_no_address(address: str) -> None:
+def test_invalid_address_is_rejected(address: str) -> None:
     with pytest.raises(ConfigError, match="host:port"):
         split_address(address)
 

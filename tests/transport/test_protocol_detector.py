@@ -108,7 +108,7 @@ async def answer_to(port: int, pieces: list[bytes]) -> bytes:
 
 
 @needs_openssl
-def test_one_port_serves_tls_and_frames_in_the_clear(
+def test_single_port_serves_tls_and_clear_frames(
     run: Callable[[Coroutine[Any, Any, None]], None], certificate: Certificate
 ) -> None:
     async def scenario() -> None:
@@ -127,7 +127,7 @@ def test_one_port_serves_tls_and_frames_in_the_clear(
 
 @needs_openssl
 @pytest.mark.parametrize("mode", ["disabled", "permissive", "enforcing"])
-def test_what_a_mode_refuses_is_closed_with_one_sentence(
+def test_rejected_protocol_is_closed_with_one_log_line(
     run: Callable[[Coroutine[Any, Any, None]], None], certificate: Certificate, mode: str
 ) -> None:
     async def scenario() -> None:

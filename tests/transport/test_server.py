@@ -126,7 +126,7 @@ def test_a_slow_reader_is_not_read_from_and_then_cut_off() -> None:
     assert transport.calls[-1] == "abort"
 
 
-def test_what_its_owner_holds_back_stays_unread_until_both_let_it_on() -> None:
+def test_reading_resumes_only_after_both_pauses_end() -> None:
     connection, transport = connected(NotingOwner())
     connection.pause_reading()
     connection.pause_writing()

@@ -59,7 +59,7 @@ def test_the_next_connection_gets_the_new_certificate(tmp_path: Path) -> None:
     assert not Path(other.cert).exists()
 
 
-def test_what_cannot_be_used_leaves_the_old_and_is_said_once(tmp_path: Path) -> None:
+def test_unusable_certificate_keeps_the_old_and_is_reported_once(tmp_path: Path) -> None:
     used, other = certificate(tmp_path / "used"), certificate(tmp_path / "other")
     source = renewed(used)
     before = source.context

@@ -66,7 +66,7 @@ def test_a_peer_alone_may_not_keep_more_than_all() -> None:
     assert peers.owner.commands == []
 
 
-def test_what_a_connection_had_sent_goes_with_it() -> None:
+def test_closed_connection_drops_its_unfinished_frame() -> None:
     peers = Peers()
     connection, _ = peers.peer()
     connection.data_received(FRAME[:PIECE])

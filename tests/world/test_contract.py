@@ -66,7 +66,7 @@ def run(seed: int) -> tuple[bytes, list[bytes], float, str]:
     return (*value, result.seconds, result.digest)
 
 
-def test_one_seed_gives_one_run() -> None:
+def test_runs_with_the_same_seed_are_equal() -> None:
     began, threads = time.monotonic(), threading.active_count()
     first, again, other = run(1), run(1), run(2)
     assert first == again

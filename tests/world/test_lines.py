@@ -40,7 +40,7 @@ def pipe() -> Iterator[tuple[int, TextIO]]:
         os.close(reading)
 
 
-def test_what_is_too_much_is_dropped_counted_and_told_of_where_it_is_missing() -> None:
+def test_excess_lines_are_dropped_and_counted_in_the_output() -> None:
     may, taken = threading.Event(), list[str]()
 
     def take(line: str) -> None:
@@ -113,7 +113,7 @@ def test_a_descriptor_that_never_waits_gets_all(pipe: tuple[int, TextIO]) -> Non
     assert found.decode() == text + "\n"
 
 
-def test_what_the_encoding_lacks_is_escaped() -> None:
+def test_unencodable_text_is_escaped() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="backslashreplace")
     TextOut(stream).write("Grüße")
     assert stream.buffer.getvalue() == b"Gr\\xfc\\xdfe\n"  # type: ignore[attr-defined] # it is the BytesIO above

@@ -63,13 +63,13 @@ def texts() -> list[Any]:
 
 
 @pytest.mark.parametrize(("what", "release", "text"), texts())
-def test_what_java_writes_is_read(what: str, release: str, text: str) -> None:
+def test_bodies_of_java_are_decoded(what: str, release: str, text: str) -> None:
     kind, expected = WRITTEN[what]
     assert decode_body(text.encode(), kind) == expected
 
 
 @pytest.mark.parametrize(("what", "release", "text"), [entry for entry in texts() if entry[1] == "5.5.0"])
-def test_what_we_write_says_what_java_says(what: str, release: str, text: str) -> None:
+def test_encoded_bodies_match_java(what: str, release: str, text: str) -> None:
     """Bolide writes every field that Java writes, with its value. (Java leaves null texts out, Bolide's are empty.)"""
     kind, body = WRITTEN[what]
     ours = parse_lenient(encode_body(body))
@@ -101,7 +101,7 @@ KINDS: dict[str, type] = {
 
 
 @pytest.mark.parametrize("vector", vectors("json_read"))
-def test_what_either_release_reads_is_read(vector: dict[str, str]) -> None:
+def test_body_accepted_by_a_release_is_decoded(vector: dict[str, str]) -> None:
     kind = KINDS[vector["body"]]
     if "accepted" in (vector["5.5.0"], vector["4.9.7"]):
         assert isinstance(decode_body(vector["input"].encode(), kind), kind)
@@ -143,7 +143,7 @@ def test_enums_by_name_case_ordinal_and_unknown() -> None:
      '{"queueDatas":[{"perm":3000000000}]}', '{"queueDatas":[null]}', '{"brokerDatas":[{"$ref":"$.nowhere"}]}',
      '{"brokerDatas":[{"brokerAddrs":[1]}]}', "[" * 100_000, '{"a":' * 100_000],
 )  # fmt: skip
-def test_what_neither_release_reads_is_refused(text: str) -> None:
+def test_body_rejected_by_both_releases_is_rejected(text: str) -> None:
     with pytest.raises(BodyError):
         decode_body(text.encode(), route.TopicRouteData)
 
@@ -194,7 +194,7 @@ ALL = [
 
 
 @pytest.mark.parametrize("body", ALL, ids=lambda body: type(body).__name__)
-def test_what_is_written_is_read(body: Body) -> None:
+def test_encoded_body_decodes_unchanged(body: Body) -> None:
     assert decode_body(encode_body(body), type(body)) == body
 
 

@@ -50,12 +50,12 @@ JAVA = [
 
 
 @pytest.mark.parametrize(("body", "java"), JAVA)
-def test_what_java_writes_is_read(body: Body, java: bytes) -> None:
+def test_bodies_of_java_are_decoded(body: Body, java: bytes) -> None:
     assert decode_body(java, type(body)) == body
 
 
 @pytest.mark.parametrize(("body", "java"), JAVA)
-def test_what_we_write_says_what_java_says(body: Body, java: bytes) -> None:
+def test_encoded_bodies_match_java(body: Body, java: bytes) -> None:
     assert parse_lenient(encode_body(body)) == parse_lenient(java)
 
 
