@@ -61,11 +61,11 @@ def test_pages_follow_the_reader_between_dark_and_light(site: Path) -> None:
     assert 'class="theme-toggle"' in page
 
 
-def test_nothing_is_loaded_over_a_network(site: Path) -> None:
+def test_site_loads_no_remote_resources(site: Path) -> None:
     assert list(loads_from_elsewhere(site)) == []
 
 
-def test_what_is_loaded_over_a_network_is_found(tmp_path: Path) -> None:
+def test_remote_resources_are_found(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         '<script src="https://cdn.example/x.js"></script><img src="//cdn.example/x.png"><a href="https://example">x</a>'
         '<link rel="stylesheet" href="http://cdn.example/x.css"><link rel="canonical" href="https://example/a.html">'

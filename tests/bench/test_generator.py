@@ -84,7 +84,7 @@ def test_batches_and_transactions_of_the_null_server_count_their_messages(null: 
     assert ends.count == ends.answered and 0 <= halves - ends.count <= 2
 
 
-def test_what_it_sent_is_stored_and_pulled(broker: OurBroker) -> None:
+def test_generated_messages_are_stored_and_pulled(broker: OurBroker) -> None:
     sent = generate(broker.port, Shape(4, 1), 100, LIMIT, count=2000, topic="counted")
     assert 2000 <= sent.count <= 2004
     assert sent.codes == {"0": sent.count}
@@ -135,7 +135,7 @@ def test_a_transaction_is_visible_after_its_commit(broker: OurBroker) -> None:
     assert 0 <= kept(broker, "traded") - done.count <= 4
 
 
-def test_what_is_due_is_followed_until_all_is_there(broker: OurBroker) -> None:
+def test_follower_waits_for_all_due_messages(broker: OurBroker) -> None:
     due = int(time.time()) + 2
     load = Load(Shape(2, 8), topic="timed", options={"deliver-at": due * 1000})
     sent = run_load(broker.port, load, LIMIT, count=500)

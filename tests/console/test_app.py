@@ -98,7 +98,7 @@ def test_a_form_is_bounded_and_nothing_else(open_console: Browser) -> None:
     assert open_console.client.get("/topics/create").status_code == 405
 
 
-def test_what_others_wrote_is_text_on_every_page(bolide_broker: Broker) -> None:
+def test_foreign_text_is_escaped_on_every_page(bolide_broker: Broker) -> None:
     bolide_broker.create_topic(TOPIC, queues=1)
     nasty = Message(TOPIC, NASTY.encode(), tags="<b>tag", keys="<i>key", properties={"<u>name": NASTY})
     (result,) = send(bolide_broker, nasty, trace=True)
@@ -142,7 +142,7 @@ def test_back_and_next_stay_here(open_console: Browser) -> None:
         assert answer.headers["location"] == "/", back
 
 
-def test_nobody_is_let_in_without_a_password(guarded: Broker) -> None:
+def test_pages_require_a_login(guarded: Broker) -> None:
     with browsing(guarded) as browser:
         answer = browser.client.get("/topics/show?topic=%25RETRY%25G", follow_redirects=False)
         assert answer.status_code == 303
@@ -209,7 +209,7 @@ def test_an_administrator_changes_things_until_the_session_ends(guarded: Broker)
         assert browser.client.get("/", follow_redirects=False).status_code == 303
 
 
-def test_who_reads_only_sees_no_form_and_changes_nothing(guarded: Broker) -> None:
+def test_reader_sees_no_form_and_cannot_change(guarded: Broker) -> None:
     with browsing(guarded) as browser:
         page = log_in(browser, "reader", "reader-secret")
         assert "reads only" in page

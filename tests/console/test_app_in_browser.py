@@ -137,7 +137,7 @@ def test_forms_change_the_cluster(at_shop: Window) -> None:
     at_shop.click("form[action='/topics/delete'] .danger").see("topic by-hand is deleted")
 
 
-def test_what_wants_to_be_markup_is_text(at_shop: Window) -> None:
+def test_markup_in_messages_is_text(at_shop: Window) -> None:
     at_shop.size(DESKTOP).open("/messages?topic=orders&by=key&key=%3Ci%3E").see("<script>alert(1)</script>")
     at_shop.click("td a").see("<u>").unfold()
     assert at_shop.driver.execute_script("return document.querySelectorAll('main u, main b, main i').length") == 0

@@ -47,7 +47,7 @@ async def test_a_failure_is_told_to_all_that_wait_and_not_kept() -> None:
     assert await cached.get("a", ask) == "yes"
 
 
-async def test_one_that_leaves_takes_the_answer_from_nobody() -> None:
+async def test_cancelled_caller_leaves_the_result_to_others() -> None:
     cached = Cached(Clock())
     ready = asyncio.Event()
 

@@ -24,7 +24,7 @@ def test_a_number_out_of_range_or_of_other_digits_is_refused(text: str) -> None:
         Fields([("n", text)]).number("n", 0, most=10)
 
 
-def test_what_is_missing_or_no_time_is_refused() -> None:
+def test_missing_field_and_invalid_time_are_rejected() -> None:
     with pytest.raises(PageRefused, match="the topic is missing"):
         Fields([("topic", "  ")]).needed("topic", "the topic")
     with pytest.raises(PageRefused, match="in UTC"):

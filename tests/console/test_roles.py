@@ -30,7 +30,7 @@ async def test_keys_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPa
         assert await wanted(AccessControl(broker.namesrv_addr, Clock())) is True
 
 
-async def test_what_brokers_said_last_counts_while_none_answers(bolide_broker: Broker) -> None:
+async def test_last_known_setting_applies_while_brokers_are_down(bolide_broker: Broker) -> None:
     clock = Clock()
     access = AccessControl(bolide_broker.namesrv_addr, clock)
     await access.start()
@@ -43,7 +43,7 @@ async def test_what_brokers_said_last_counts_while_none_answers(bolide_broker: B
         await wanted(AccessControl("127.0.0.1:1", clock))
 
 
-def test_who_may_update_the_cluster() -> None:
+def test_cluster_update_right_follows_policies() -> None:
     def info(*entries: tuple[str, str, str]) -> AclInfo:
         rows = [EntryInfo(resource, [action], None, decision) for resource, action, decision in entries]
         return AclInfo("User:a", [PolicyInfo("Custom", rows)])

@@ -19,7 +19,7 @@ def command(*words: str) -> list[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_says_where_it_is_and_a_signal_ends_it(bolide_broker: Broker, number: signal.Signals) -> None:
+def test_console_prints_its_address_and_ends_by_signal(bolide_broker: Broker, number: signal.Signals) -> None:
     words = command("--listen", "127.0.0.1:0", "-n", bolide_broker.namesrv_addr)
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as console:
         assert console.stdout is not None
@@ -59,7 +59,7 @@ def test_a_cluster_with_users_needs_no_flag() -> None:
             assert console.wait(PROCESS_PATIENCE) == 0
 
 
-def test_what_cannot_be_is_one_sentence(bolide_broker: Broker) -> None:
+def test_invalid_option_is_one_error(bolide_broker: Broker) -> None:
     for words, said in (
         (("--listen", bolide_broker.broker_addr), "cannot be used: Address already in use"),
         (("--listen", "nonsense"), "is not HOST:PORT"),

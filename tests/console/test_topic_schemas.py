@@ -90,7 +90,7 @@ def test_a_body_is_shown_by_its_topics_schema(broker: Broker, browser: Browser) 
     assert ">Decoded</a>" not in shown(browser, broker, "plain", order(), "decoded")
 
 
-def test_what_is_no_datum_is_text_with_the_reason(broker: Broker, browser: Browser) -> None:
+def test_undecodable_body_is_shown_as_text_with_the_reason(broker: Broker, browser: Browser) -> None:
     for body, reason in (
         (b"no datum", "it does not match its schema ("),
         (order() + b"xx", "2 bytes are left after its datum: shown as text"),

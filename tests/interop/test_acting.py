@@ -185,7 +185,7 @@ def test_our_master_registers_once_javas_slave_follows(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_of_three_the_smallest_id_that_runs_acts(
+def test_smallest_running_id_of_three_acts(
     tmp_path: Path, kinds: tuple[type[JavaBroker] | type[OurBroker], ...]
 ) -> None:
     of = Set(tmp_path, dict(zip(IDS, kinds, strict=True)))

@@ -24,7 +24,7 @@ def test_ratios_are_medians_of_those_of_the_rounds() -> None:
 
 
 @pytest.mark.parametrize("name", [JARS, "spark-kafka-4.2.0"])
-def test_what_is_asked_for_is_pinned(name: str) -> None:
+def test_required_jars_are_pinned(name: str) -> None:
     pinned = {line.split()[1] for line in (source_folder() / f"jars-{name}.sha256").read_text("ascii").splitlines()}
     pom = (source_folder() / name / "pom.xml").read_text("utf-8")
     asked = re.findall(r"<artifactId>([^*<]+)</artifactId><version>([^<]+)</version>", pom)

@@ -30,7 +30,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return kept_store(tmp_path_factory.mktemp("kept"), FEW, 128)
 
 
-def test_what_is_expected_is_what_the_log_holds(tmp_path: Path) -> None:
+def test_expectation_matches_the_log(tmp_path: Path) -> None:
     make_store(tmp_path, MESSAGES, 128, SMALL)
     log = tmp_path / "commitlog"
     found = expect(log, TOPIC, QUEUES, MESSAGES, SMALL)
@@ -95,14 +95,14 @@ def test_equal_files_do_not_differ(pair: tuple[Path, Path]) -> None:
         ("index/20261121200005000", 0, "index file 0 differs first at byte 0"),
     ],
 )
-def test_one_byte_is_found(pair: tuple[Path, Path], name: str, at: int, says: str) -> None:
+def test_changed_byte_is_found(pair: tuple[Path, Path], name: str, at: int, says: str) -> None:
     data = bytearray((pair[1] / name).read_bytes())
     data[at] ^= 1
     (pair[1] / name).write_bytes(data)
     assert [says in sentence for sentence in differences(*pair)] == [True]
 
 
-def test_what_is_there_once_is_found(pair: tuple[Path, Path]) -> None:
+def test_file_in_one_store_only_is_found(pair: tuple[Path, Path]) -> None:
     shutil.rmtree(pair[1] / "consumequeue" / TOPIC / "0")
     shutil.rmtree(pair[0] / "index")
     queue, index = differences(*pair)
@@ -127,7 +127,7 @@ def test_a_disk_without_room_is_told_before_anything_is_made(tmp_path: Path) -> 
         check_disk(tmp_path, bytes_needed(10**12, 128, False))
 
 
-def test_what_fails_is_one_sentence_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failure_is_one_sentence_and_cleans_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ended: list[str] = []
 
     def fail(work: Path, ends: ExitStack) -> None:

@@ -44,7 +44,7 @@ def two_messages(port: int, topic: str) -> None:
 
 
 @pytest.mark.parametrize("version", [BROKER_VERSION, OLD_BROKER_VERSION])
-def test_what_a_java_cluster_has_another_gets(tmp_path: Path, version: str) -> None:
+def test_declaration_of_a_java_cluster_applies_to_another(tmp_path: Path, version: str) -> None:
     names = OurNameServer(tmp_path / "names")
     java = JavaBroker(tmp_path / "java", names.address, version=version)
     wait_registered(names.address)

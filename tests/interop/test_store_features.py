@@ -166,7 +166,7 @@ def leave_open(client: JavaClient) -> dict[str, list[dict[str, Any]]]:
 
 
 @proves("plain messages", "index by key", "offset id", "tags")
-def test_all_is_served(moved: Moved) -> None:
+def test_moved_store_serves_all_messages(moved: Moved) -> None:
     results = moved.before["plain"]
     got = moved.consume("again", "plain", COUNT, tags="TagA_||_TagB")
     assert Counter(m["msgId"] for m in got) == Counter(r["msgId"] for r in results)

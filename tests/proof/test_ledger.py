@@ -282,7 +282,7 @@ def test_a_loss_of_power_takes_nothing_from_the_middle() -> None:
     assert {"only the tail is lost"} <= history.found()
 
 
-def test_what_one_loss_of_power_took_may_be_before_what_the_next_one_left() -> None:
+def test_lost_message_may_precede_survivors_of_the_next_power_loss() -> None:
     history = History()
     cut(history, 100.0, True)
     for _ in range(2):
@@ -298,7 +298,7 @@ def test_synchronous_flush_loses_nothing_with_the_power() -> None:
     assert history.found() == {"acknowledged is kept"}
 
 
-def test_what_a_deletion_meets_may_be_there_or_not_and_what_follows_it_is_kept() -> None:
+def test_message_during_a_deletion_is_optional_and_later_ones_are_kept() -> None:
     history = History()
     meets = history.sent()
     change = history.ledger.changing(TABLE, None)
@@ -332,7 +332,7 @@ def test_each_member_of_a_broadcasting_group_reads_everything() -> None:
     assert history.found() == {"consumed at least once"}
 
 
-def test_what_an_operator_skipped_need_not_be_consumed() -> None:
+def test_messages_skipped_by_an_operator_need_no_consumption() -> None:
     history = History()
     history.kept(A1)
     history.ledger.reset("g", A1, 3)

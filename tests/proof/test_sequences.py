@@ -39,7 +39,7 @@ def test_sequences_end_well(kind: str, count: int, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.json")), ids=lambda path: path.stem)
-def test_what_was_found_stays_mended(path: Path, tmp_path: Path) -> None:
+def test_earlier_sequences_stay_fixed(path: Path, tmp_path: Path) -> None:
     name, number, steps = kept(path)
     with closing(kind_named(name)) as kind:
         assert play(kind, number, list(enumerate(steps)), tmp_path).wrong == ""

@@ -17,7 +17,7 @@ STUB = {
 }
 
 
-def test_it_calls_back_before_the_import(tmp_path: Path) -> None:
+def test_worker_calls_back_before_the_import(tmp_path: Path) -> None:
     (tmp_path / "pyspark").mkdir()
     for name, text in STUB.items():
         (tmp_path / "pyspark" / f"{name}.py").write_text(text)

@@ -55,7 +55,7 @@ def test_a_store_of_ones_own_is_found_again(tmp_path: Path) -> None:
     assert tmp_path.exists()
 
 
-def test_what_stops_the_start_is_raised(tmp_path: Path) -> None:
+def test_failed_start_raises_its_cause(tmp_path: Path) -> None:
     with Broker(store=str(tmp_path)):
         second = Broker(store=str(tmp_path))
         with pytest.raises(Exception, match="in use|lock|held"):

@@ -100,7 +100,7 @@ async def test_a_running_consumer_is_reset(cluster: JavaCluster, topic: str) -> 
 
 
 @marked(OF_OURS, "running info", "consume message directly", "client list")
-async def test_what_a_broker_asks_of_a_consumer(cluster: JavaCluster, topic: str) -> None:
+async def test_consumer_responds_to_requests_of_a_broker(cluster: JavaCluster, topic: str) -> None:
     group = f"{topic}-group"
     seen: list[bytes] = []
     consumer = PushConsumer(group, cluster.namesrv, start_from="first", concurrency=7)

@@ -230,7 +230,7 @@ async def test_a_group_goes_on_where_it_was(cluster: JavaCluster, topic: str) ->
 
 
 @marked(OF_OURS, "consume-from rules")
-async def test_where_a_new_group_starts(cluster: JavaCluster, topic: str) -> None:
+async def test_new_group_starts_at_first_message_in_memory(cluster: JavaCluster, topic: str) -> None:
     await send(cluster, topic, 8)
     # To a group it does not know a Java broker names offset 0 while it still has the first message in memory:
     # "last" and a time are for topics that have lost messages, with Java's consumers and with ours.

@@ -41,7 +41,7 @@ def shape(value: str) -> str:
     return re.sub(r"[0-9]+(\.[0-9]+)?(E[0-9]+)?", "0", value).replace("-0", "0")
 
 
-async def test_what_runtime_info_tells(cluster: JavaCluster, topic: str, tmp_path: Path) -> None:
+async def test_runtime_info_has_the_keys_of_java(cluster: JavaCluster, topic: str, tmp_path: Path) -> None:
     java_before, java = await loaded(cluster.namesrv, "broker-a", topic)
     with Broker(str(tmp_path)) as broker:
         ours_before, ours = await loaded(broker.namesrv_addr, "broker-a", topic)

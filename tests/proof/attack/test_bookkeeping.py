@@ -56,7 +56,7 @@ def test_other_bytes_than_were_sent_are_found() -> None:
     assert "served as sent" in findings([SENT, DONE, other, LISTENED], view())
 
 
-def test_what_nobody_sent_is_found() -> None:
+def test_unsent_message_is_found() -> None:
     assert "served what was not sent" in findings([SENT, DONE, GOT, LISTENED], view(b"#5#what nobody sent"))
 
 
@@ -80,7 +80,7 @@ def test_a_change_that_was_answered_must_be_there_while_its_server_is_down() -> 
     assert findings([*made, *grown, [4.5, journal.TABLES, [[key, [5, 5, 6]]]]], end) == []
 
 
-def test_what_a_replaced_master_had_delivered_is_not_awaited_of_those_who_read_it() -> None:
+def test_deliveries_of_a_replaced_master_are_not_awaited_again() -> None:
     lost, killed = [3.5, CRASHED, "broker-1", True], [3.5, CRASHED, "broker-1"]
     sent_before = [0.1, journal.SEND, 78, "plain", 100, "c", "k78", {"n": "5"}, "plain", 0.0, ""]
     refused_here = [0.2, journal.UNKNOWN, [78], "FLUSH_SLAVE_TIMEOUT"]

@@ -8,7 +8,7 @@ from proof.attack.clients import Progress
 from proof.attack.journal import Follower, Journal
 
 
-def test_what_was_acknowledged_is_awaited_until_its_groups_accept_it(tmp_path: Path) -> None:
+def test_acknowledged_message_is_awaited_until_its_groups_accept_it(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     progress = Progress([Follower(path)])
     progress.read()  # the file may come later

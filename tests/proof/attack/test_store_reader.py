@@ -32,7 +32,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_reads_what_was_sent(stored: Path) -> None:
+def test_reader_finds_the_sent_messages(stored: Path) -> None:
     found = read_store(stored, "broker-a", set())
     assert found.wrong == []
     view = found.queues[QUEUE]

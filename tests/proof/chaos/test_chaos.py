@@ -93,7 +93,7 @@ def test_java_clients_join_with_numbers_that_no_other_producer_has(tmp_path: Pat
     assert len(run.progress.followers) == len(run.producers) + len(run.consumers) + 1  # and the operator's
 
 
-def test_how_much_a_slave_has_is_what_its_master_was_told() -> None:
+def test_progress_of_a_slave_is_its_report_to_the_master() -> None:
     slaves = [HAConnectionRuntimeInfo(slave_ack_offset=at) for at in (1, 700)]
     assert reported_in(encode_body(HARuntimeInfo(ha_connection_info=slaves))) == 700
     assert reported_in(encode_body(HARuntimeInfo())) == -1
@@ -133,7 +133,7 @@ def test_a_controller_comes_with_its_faults_and_with_one_set_of_three(tmp_path: 
 @pytest.mark.parametrize(
     "options", ["--faults kill-master", "--controller file --faults kill-etcd", "--controller file --slaves 0"]
 )
-def test_what_a_kind_of_run_does_not_have_is_refused(tmp_path: Path, options: str) -> None:
+def test_option_of_another_kind_is_rejected(tmp_path: Path, options: str) -> None:
     with pytest.raises(SystemExit):
         plan_of([*options.split(), "--folder", str(tmp_path)])
 

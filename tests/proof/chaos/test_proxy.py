@@ -34,7 +34,7 @@ async def echo() -> AsyncIterator[tuple[Proxy, asyncio.StreamReader, asyncio.Str
         server.close()
 
 
-async def test_what_is_cut_arrives_once_it_is_healed() -> None:
+async def test_data_arrives_after_a_cut_heals() -> None:
     async with echo() as (proxy, reader, writer, got):
         writer.write(b"a")
         assert await reader.readexactly(1) == b"A"

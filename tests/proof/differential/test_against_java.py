@@ -35,7 +35,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]
         yield sides
 
 
-def test_what_was_different_once_is_equal_or_listed(both: tuple[Side, Side]) -> None:
+def test_earlier_differences_are_equal_or_listed(both: tuple[Side, Side]) -> None:
     entries = load()
     run = Run(*both, entries, "c")
     hits: Counter[str] = Counter()

@@ -14,7 +14,7 @@ FOUND = ["20261122/51", "20261122/128", "20261122/215", "3/2", "3/4", "1/1", "4/
 
 
 @pytest.mark.parametrize("life", FOUND)
-def test_what_was_found_once_stays_mended(life: str) -> None:
+def test_earlier_faults_stay_fixed(life: str) -> None:
     assert Life(life).run().problems == []
 
 

@@ -32,7 +32,7 @@ def failing(disk: Disk, call: Callable[[], object]) -> FileFailed:
 
 @pytest.mark.parametrize("unnamed", [False, True])
 @pytest.mark.parametrize("journaled", [False, True])
-def test_it_keeps_the_contract(unnamed: bool, journaled: bool) -> None:
+def test_simulated_disk_keeps_the_contract(unnamed: bool, journaled: bool) -> None:
     disk = Disk(1)
     disk.unnamed, disk.journaled_names = unnamed, journaled
     disk.make_dir("/folder")

@@ -100,7 +100,7 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_it_answers_what_a_real_one_answers(etcd: EtcdMember, seed: int) -> None:
+def test_simulated_etcd_responds_like_etcd(etcd: EtcdMember, seed: int) -> None:
     chance = random.Random(f"etcd {seed}")
     peers = Peers(etcd.port, chance)
     prefix = f"/{seed}"

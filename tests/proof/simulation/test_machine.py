@@ -179,7 +179,7 @@ def test_a_partition_holds_back_one_direction_until_it_is_healed() -> None:
     simulate(scenario)
 
 
-def test_what_nobody_acknowledges_ends_the_connection_after_a_quarter_of_an_hour() -> None:
+def test_unacknowledged_data_ends_the_connection_after_15_minutes() -> None:
     async def scenario(cluster: Cluster) -> None:
         near, far = await connected(cluster)
         cluster.black_hole("client", "server")
@@ -331,7 +331,7 @@ def test_a_worker_runs_its_jobs_in_order_and_stops_after_the_last() -> None:
     simulate(scenario)
 
 
-def test_what_nobody_catches_is_a_fault_of_the_process() -> None:
+def test_uncaught_error_is_a_fault_of_the_process() -> None:
     async def scenario(cluster: Cluster) -> None:
         async def main(process: Process) -> None:
             asyncio.get_running_loop().call_soon(lambda: [][0])

@@ -63,7 +63,7 @@ def test_a_send_without_an_answer_obliges_to_nothing() -> None:
         ),
     ],
 )
-def test_what_must_not_come_is_found(events: list[Event], wrong: str) -> None:
+def test_unexpected_message_is_found(events: list[Event], wrong: str) -> None:
     assert faults(*events) == [wrong]
 
 
@@ -71,7 +71,7 @@ def test_a_recalled_timer_is_awaited_by_nobody() -> None:
     assert faults(sent(Stream.TIMER, 3), sent(Stream.TIMER, 3, What.RECALLED)) == []
 
 
-def test_what_is_outstanding_and_settled_follows_the_events() -> None:
+def test_outstanding_and_settled_counts_follow_events() -> None:
     accounts = Accounts()
     for number in range(10):
         accounts.take([sent(Stream.BATCH, number)])

@@ -280,6 +280,6 @@ async def scenario(cluster: Cluster) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.slow
-def test_what_comes_and_goes_leaves_nothing_behind() -> None:
+def test_churn_leaves_no_entries() -> None:
     result = Simulation(seed=11).run(scenario)
     assert result.value == {}  # what has grown: entries before and after

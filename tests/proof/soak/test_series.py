@@ -38,7 +38,7 @@ def measured(limit: Limit, value: Callable[[float], float], seconds: float = HAL
         (Limit(0, 0), 0, lambda second: 7.0),
     ],
 )
-def test_what_stays_within_its_limit_is_flat(limit: Limit, noise: float, value: Callable[[float], float]) -> None:
+def test_series_within_its_limit_is_flat(limit: Limit, noise: float, value: Callable[[float], float]) -> None:
     assert judge(measured(limit, value, noise=noise), 300).state is State.FLAT
 
 
@@ -54,7 +54,7 @@ def test_what_stays_within_its_limit_is_flat(limit: Limit, noise: float, value: 
         (Limit(OWED_S * 25, 0), 0, lambda second: 1.0 * second),  # a reader that is one message a second too slow
     ],
 )
-def test_what_rises_steadily_is_found(limit: Limit, noise: float, value: Callable[[float], float]) -> None:
+def test_rising_series_is_found(limit: Limit, noise: float, value: Callable[[float], float]) -> None:
     assert judge(measured(limit, value, noise=noise), 300).state is State.GROWS
 
 
