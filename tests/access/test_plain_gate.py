@@ -16,7 +16,20 @@ from bolide.remoting.command import Command, encode, make_request
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
-from bolide.remoting.request_access import END, PUBLISH, RESUME, SEND_BACK, SIGNED_UPDATE, VIEW, Access
+from bolide.remoting.headers.topics import CreateTopicRequestHeader
+from bolide.remoting.request_access import (
+    ADMINISTER,
+    CREATE_TOPIC,
+    END,
+    HEARTBEAT,
+    PUBLISH,
+    PUBLISH_BATCH,
+    PUBLISH_V1,
+    RESUME,
+    SEND_BACK,
+    VIEW,
+    Access,
+)
 from bolide.remoting.signature import sign_request
 
 REMOTE = "10.1.2.3:4567"
@@ -49,23 +62,22 @@ SELLER, MANAGER, LIMITED = (
     Credentials("manager", "87654321"),
     Credentials("limited", "87654321"),
 )
-ANY_USER = Access()
 SEND = {"a": "pg", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0"}
 
 
 @dataclass(frozen=True)
 class Row:
     header: type[Header] | None
-    access: Access | None = ANY_USER
+    access: Access | None
 
 
 ROWS = {
-    10: Row(SendMessageRequestHeader, PUBLISH),
+    10: Row(SendMessageRequestHeader, PUBLISH_V1),
     310: Row(SendMessageRequestHeaderV2, PUBLISH),
-    320: Row(SendMessageRequestHeaderV2, PUBLISH),
-    17: Row(None),
-    25: Row(None, SIGNED_UPDATE),
-    34: Row(None),
+    320: Row(SendMessageRequestHeaderV2, PUBLISH_BATCH),
+    17: Row(CreateTopicRequestHeader, CREATE_TOPIC),
+    25: Row(None, ADMINISTER),
+    34: Row(None, HEARTBEAT),
     318: Row(None, None),
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting.bodies.base import decode_body
@@ -20,6 +21,7 @@ from bolide.remoting.bodies.query import QueryAssignmentRequestBody
 from bolide.remoting.command import Command
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
+from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
 
 
 class ResourceType(enum.IntEnum):
@@ -100,10 +102,20 @@ class Access(Struct, frozen=True):
     """The actions on a topic that the handler finds and the request does not name; see `bolide.broker.found`."""
     strict: Access | None = None
     """The permissions needed with authorizationStrict, where RocketMQ checks less than the code can do."""
+    acl_1: Access | None = None
+    """The permissions needed with aclEnable (docs/protocol/acl.md 2); the cluster needs an admin. None: a signature is
+    enough, unless authorizationStrict demands an admin or a check of what is found."""
 
     def in_force(self, strict: bool) -> Access:
         """Return the access that a broker requires: `strict` is its authorizationStrict."""
         return self.strict if strict and self.strict is not None else self
+
+    def in_acl_1(self, strict: bool) -> Access:
+        """Return the access that a broker with aclEnable requires."""
+        if self.acl_1 is not None:
+            return self.acl_1.in_force(strict)
+        full = self.in_force(True)
+        return Access(cluster=full.cluster, found=full.found) if strict else Access()
 
     def asked(self, command: Command, header: type[Header] | None) -> list[Asked]:
         """Return the permissions that this request needs. Raises `HeaderError` or `BodyError` if it is invalid."""
@@ -147,6 +159,20 @@ def _of_heartbeat(command: Command) -> list[Asked]:
     ]
 
 
+def _of_send(command: Command) -> list[Asked]:
+    """ACL 1 checks no send to a retry topic in the old form."""
+    header = decode_header(command, SendMessageRequestHeader)
+    return [] if header.topic.startswith(RETRY_PREFIX) else [topic(header.topic, PUB, None)]
+
+
+def _of_send_v2(command: Command) -> list[Asked]:
+    """ACL 1 checks the group of the producer, not that of the retry topic."""
+    header = decode_header(command, SendMessageRequestHeaderV2)
+    if header.topic.startswith(RETRY_PREFIX):
+        return [group(header.producer_group, SUB)]
+    return [topic(header.topic, PUB, None)]
+
+
 def _of_locks(command: Command) -> list[Asked]:
     data = decode_body(command.body, LockBatchRequestBody)
     return _subscriptions(data.consumer_group, list(dict.fromkeys(queue.topic for queue in data.mq_set)))
@@ -172,6 +198,11 @@ def _group(name: str, *actions: Action) -> AskedField:
     return AskedField(ResourceType.GROUP, name, actions)
 
 
+def _in_acl_1(access: Access) -> Access:
+    """Return this access for both kinds of access control."""
+    return replace(access, acl_1=access)
+
+
 PUB: Final = (Action.PUB,)
 SUB: Final = (Action.SUB,)
 GET: Final = (Action.GET,)
@@ -180,40 +211,44 @@ GET_CLUSTER: Final = Access(cluster=GET)
 UPDATE_CLUSTER: Final = Access(cluster=UPDATE)
 SIGNED_GET: Final = Access(strict=GET_CLUSTER)
 SIGNED_UPDATE: Final = Access(strict=UPDATE_CLUSTER)
+ADMINISTER: Final = Access(strict=UPDATE_CLUSTER, acl_1=UPDATE_CLUSTER)
 _SEND: Final = (AskedField(ResourceType.TOPIC, "topic", PUB, SUB),)
 _PUBLISHED: Final = AskedTopic(PUB, SUB)
 _CONSUMED: Final = AskedTopic(SUB, SUB)
 _UPDATED: Final = AskedTopic(UPDATE, UPDATE)
-PUBLISH: Final = Access(_SEND, strict=Access(_SEND, found=_PUBLISHED))
+_STRICT_SEND: Final = Access(_SEND, found=_PUBLISHED)
 """Found: the light queues that a message lists. RocketMQ checks only the topic."""
-REPLY: Final = Access(strict=PUBLISH.strict)
+PUBLISH_V1: Final = Access(_SEND, strict=_STRICT_SEND, acl_1=Access(body=_of_send, strict=_STRICT_SEND))
+PUBLISH: Final = Access(_SEND, strict=_STRICT_SEND, acl_1=Access(body=_of_send_v2, strict=_STRICT_SEND))
+REPLY: Final = Access(strict=_STRICT_SEND)
+PUBLISH_BATCH: Final = Access(_SEND, strict=_STRICT_SEND, acl_1=REPLY)
 RECALL: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),))
 END: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),), found=_PUBLISHED)
 """The handler checks the topic of the half message. Clients of 4.9 send none."""
-SEND_BACK: Final = Access((_group("group", Action.SUB),), found=_CONSUMED)
-PULL: Final = Access((_topic("topic", Action.SUB), _group("consumer_group", Action.SUB)))
-LITE_PULL: Final = Access(strict=PULL)
+SEND_BACK: Final = _in_acl_1(Access((_group("group", Action.SUB),), found=_CONSUMED))
+PULL: Final = _in_acl_1(Access((_topic("topic", Action.SUB), _group("consumer_group", Action.SUB))))
+LITE_PULL: Final = _in_acl_1(Access(strict=PULL))
 _READ: Final = (Action.SUB, Action.GET)
-QUERY: Final = Access((AskedField(ResourceType.TOPIC, "topic", _READ),), found=AskedTopic(_READ, _READ))
+QUERY: Final = _in_acl_1(Access((AskedField(ResourceType.TOPIC, "topic", _READ),), found=AskedTopic(_READ, _READ)))
 """Found: messages of other topics whose key has the same hash."""
 VIEW: Final = Access((_topic("topic", Action.GET),), found=AskedTopic(GET, GET))
-HEARTBEAT: Final = Access(body=_of_heartbeat, found=_PUBLISHED)
+HEARTBEAT: Final = _in_acl_1(Access(body=_of_heartbeat, found=_PUBLISHED))
 """Found: half messages in the checks (39) that the broker sends to a producer of this heartbeat."""
 ASSIGNMENT: Final = Access(strict=Access(body=_of_assignment))
 CLIENT_CHECK: Final = Access(strict=Access(body=_of_client_check))
 LOCKS: Final = Access(body=_of_locks)
-LEAVE: Final = Access((_group("consumer_group", Action.SUB),))
-MEMBERS: Final = Access((_group("consumer_group", Action.SUB, Action.GET),))
+LEAVE: Final = _in_acl_1(Access((_group("consumer_group", Action.SUB),)))
+MEMBERS: Final = _in_acl_1(Access((_group("consumer_group", Action.SUB, Action.GET),)))
 READ_OFFSET: Final = Access((_topic("topic", Action.SUB, Action.GET), _group("consumer_group", Action.SUB, Action.GET)))
-COMMIT_OFFSET: Final = Access(
-    (_topic("topic", Action.SUB, Action.UPDATE), _group("consumer_group", Action.SUB, Action.UPDATE))
+COMMIT_OFFSET: Final = _in_acl_1(
+    Access((_topic("topic", Action.SUB, Action.UPDATE), _group("consumer_group", Action.SUB, Action.UPDATE)))
 )
 RESUME: Final = Access((_topic("topic", Action.UPDATE),), found=_UPDATED)
-CREATE_TOPIC: Final = Access((_topic("topic", Action.CREATE),))
-DELETE_TOPIC: Final = Access((_topic("topic", Action.DELETE),))
+CREATE_TOPIC: Final = Access((_topic("topic", Action.CREATE),), acl_1=UPDATE_CLUSTER)
+DELETE_TOPIC: Final = Access((_topic("topic", Action.DELETE),), acl_1=UPDATE_CLUSTER)
 UPDATE_TOPIC: Final = Access((_topic("topic", Action.UPDATE),))
 GET_TOPIC: Final = Access((_topic("topic", Action.GET),))
-DELETE_GROUP: Final = Access((_group("group_name", Action.DELETE),))
+DELETE_GROUP: Final = Access((_group("group_name", Action.DELETE),), acl_1=UPDATE_CLUSTER)
 GET_CONSUMER_GROUP: Final = Access((_group("consumer_group", Action.GET),))
 GET_GROUP: Final = Access((_group("group", Action.GET),))
 GET_TOPIC_AND_GROUP: Final = Access((_topic("topic", Action.GET), _group("group", Action.GET)))

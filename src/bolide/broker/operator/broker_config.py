@@ -15,7 +15,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.properties_text import read_properties, write_properties
-from bolide.remoting.request_access import SIGNED_GET, SIGNED_UPDATE
+from bolide.remoting.request_access import ADMINISTER, SIGNED_GET
 from bolide.remoting.request_routes import Kind, RawRoute
 
 BLACK_LIST: Final = frozenset({"configBlackList", "brokerConfigPath", "rocketmqHome"})
@@ -47,7 +47,7 @@ class BrokerConfigService(Service):
     def routes(self) -> Routes:
         return [
             RawRoute(codes.GET_BROKER_CONFIG, None, self.on_config, Kind.READ, access=SIGNED_GET),
-            RawRoute(codes.UPDATE_BROKER_CONFIG, None, self.on_update_config, Kind.CHANGE, access=SIGNED_UPDATE),
+            RawRoute(codes.UPDATE_BROKER_CONFIG, None, self.on_update_config, Kind.CHANGE, access=ADMINISTER),
         ]
 
     def on_config(self, channel: Channel, command: Command, now: int) -> Outcome:

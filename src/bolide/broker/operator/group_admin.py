@@ -40,6 +40,7 @@ from bolide.remoting.headers.groups import (
 )
 from bolide.remoting.json import MAX_TEXT, parse_long
 from bolide.remoting.request_access import (
+    ADMINISTER,
     DELETE_GROUP,
     GET_CLUSTER,
     GET_CONSUMER_GROUP,
@@ -84,7 +85,7 @@ class GroupAdminService(Service):
                 self.on_create,
                 Kind.CHANGE,
                 at_master=TABLES_AT_MASTER,
-                access=SIGNED_UPDATE,
+                access=ADMINISTER,
             ),
             RawRoute(
                 codes.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,

@@ -49,7 +49,7 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.send import SendHeader, SendMessageRequestHeader, SendMessageRequestHeaderV2
 from bolide.remoting.recall_handle import encode_recall_handle
-from bolide.remoting.request_access import PUBLISH
+from bolide.remoting.request_access import PUBLISH, PUBLISH_BATCH, PUBLISH_V1
 from bolide.remoting.request_routes import Kind, RawRoute
 from bolide.remoting.response_bytes import SendResponses
 
@@ -134,11 +134,11 @@ class SendService(Service):
 
     def routes(self) -> Routes:
         return [
-            RawRoute(code, header, handler, Kind.SEND, at_master=SENDS_AT_MASTER, light=True, access=PUBLISH)
-            for code, header, handler in (
-                (SEND_MESSAGE, SendMessageRequestHeader, self.on_send),
-                (SEND_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_send_v2),
-                (SEND_BATCH_MESSAGE, SendMessageRequestHeaderV2, self.on_send_v2),
+            RawRoute(code, header, handler, Kind.SEND, at_master=SENDS_AT_MASTER, light=True, access=access)
+            for code, header, handler, access in (
+                (SEND_MESSAGE, SendMessageRequestHeader, self.on_send, PUBLISH_V1),
+                (SEND_MESSAGE_V2, SendMessageRequestHeaderV2, self.on_send_v2, PUBLISH),
+                (SEND_BATCH_MESSAGE, SendMessageRequestHeaderV2, self.on_send_v2, PUBLISH_BATCH),
             )
         ]
 
