@@ -9,11 +9,14 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tools.generate_errors import TEXTS
 from tools.read_source import Function, find, public_names
 
+from bolide import admin, client
+from bolide.client import blocking
 from bolide.errors import BolideError
 from bolide.remoting import codes
 
@@ -26,10 +29,16 @@ PAGES = {
     "bolide.spark": "spark.md",
     "bolide.testing": "testing.md",
 }
-INTERNAL = {"instance", "loop", "topics", "topic_missing", "finished", "ready", "sending_of", "deadline"} | {
-    "check_usable", "wait_for_slots", "go", "check_transaction",
-}  # fmt: skip
-"""What parts of the client ask of each other."""
+
+
+class Payments:
+    """A listener that is never called."""
+
+    def execute(self, message: client.Message, argument: Any) -> client.TransactionState:
+        return client.TransactionState.COMMIT
+
+    def check(self, message: client.ReceivedMessage) -> client.TransactionState:
+        return client.TransactionState.COMMIT
 
 
 def headings(module: str) -> list[str]:
@@ -49,7 +58,7 @@ def offered(module: str) -> list[str]:
         found.append(name)
         if isinstance(value, type) and value.__module__.startswith("bolide"):
             parts = {part for each in value.__mro__ if each.__module__.startswith("bolide") for part in vars(each)}
-            for part in sorted(parts - INTERNAL):
+            for part in sorted(parts):
                 member = inspect.getattr_static(value, part)
                 if not part.startswith("_") and (inspect.isroutine(member) or isinstance(member, property)):
                     found.append(f"{name}.{part}")
@@ -61,6 +70,28 @@ def test_every_public_name_has_its_place_on_the_page(module: str) -> None:
     if module == "bolide.spark":
         pytest.importorskip("pyspark")
     assert set(offered(module)) - set(headings(module)) == set()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        client.Producer("P"),
+        client.TransactionProducer("P", listener=Payments()),
+        client.PushConsumer("G"),
+        client.PullConsumer("G"),
+        blocking.Producer("P"),
+        blocking.TransactionProducer("P", listener=Payments()),
+        blocking.PushConsumer("G"),
+        blocking.PullConsumer("G"),
+        admin.Admin(),
+    ],
+    ids=lambda made: f"{type(made).__module__}.{type(made).__name__}",
+)
+def test_a_client_has_the_public_attributes_of_its_page_and_no_other(made: Any) -> None:
+    page = next(module for module in sorted(PAGES, reverse=True) if type(made).__module__.startswith(module))
+    prefix = f"{type(made).__name__}."
+    on_page = {name.removeprefix(prefix) for name in headings(page) if name.startswith(prefix)}
+    assert {name for name in dir(made) if not name.startswith("_")} == on_page
 
 
 @pytest.mark.parametrize("module", PAGES)
@@ -78,7 +109,7 @@ def test_every_public_name_has_a_docstring(module: str) -> None:
         if not found.doc:
             silent.append(name)
         for part in found.node.body if isinstance(found.node, ast.ClassDef) else []:
-            if isinstance(part, Function) and not part.name.startswith("_") and part.name not in INTERNAL:
+            if isinstance(part, Function) and not part.name.startswith("_"):
                 overloaded = any("overload" in ast.unparse(each) for each in part.decorator_list)
                 if not overloaded and not ast.get_docstring(part):
                     silent.append(f"{name}.{part.name}")

@@ -30,12 +30,11 @@ PACKAGE = ROOT / "src"
 
 @dataclass
 class Facade:
-    """One native class: its module, what is not carried over, which attributes are."""
+    """One native class: its module, and the methods that the blocking class does not have."""
 
     module: str
     name: str
     left_out: set[str] = field(default_factory=set)
-    attributes: dict[str, str] = field(default_factory=dict)
     bases: tuple[str, ...] = ()
     inherits: str = ""
     """The façade this one is a subclass of, as its native class is."""
@@ -54,35 +53,16 @@ class Output:
     """What spreads the cost of a hop, where anything does."""
 
 
-SENDING = ("ready", "sending_of", "deadline", "check_usable", "wait_for_slots", "go")
-"""What a producer offers to the parts of it that send."""
-
 OUTPUTS = [
     Output(
         PACKAGE / "bolide/client/blocking.py",
         "The blocking client: the native classes with the same names and arguments, without async.",
         [
-            Facade(
-                "bolide.client.producing.producer",
-                "Producer",
-                {"instance", "loop", "topics", "topic_missing", "finished", *SENDING},
-                {"group": "str"},
-                bases=(
-                    "bolide.client.producing.producer:Producer",
-                    "bolide.client.producing.message_sender:MessageSender",
-                    "bolide.client.producing.send_context:SendContext",
-                ),
-            ),
-            Facade(
-                "bolide.client.producing.transaction_producer",
-                "TransactionProducer",
-                {"check_transaction"},
-                inherits="Producer",
-            ),
+            Facade("bolide.client.producing.producer", "Producer"),
+            Facade("bolide.client.producing.transaction_producer", "TransactionProducer", inherits="Producer"),
             Facade(
                 "bolide.client.consuming.push_consumer",
                 "PushConsumer",
-                attributes={"group": "str"},
                 bases=(
                     "bolide.client.consuming.push_consumer:PushConsumer",
                     "bolide.client.consuming.consumer:Consumer",
@@ -91,7 +71,6 @@ OUTPUTS = [
             Facade(
                 "bolide.client.consuming.pull_consumer",
                 "PullConsumer",
-                attributes={"group": "str"},
                 undone={
                     "poll": "self._native._give_back",
                     "__aiter__": "lambda message: self._native._give_back([message])",
@@ -112,7 +91,6 @@ OUTPUTS = [
                 "bolide.admin.client",
                 "Admin",
                 {
-                    "instance",
                     "ask",
                     "ask_namesrv",
                     "tell_every_namesrv",
@@ -377,14 +355,6 @@ def facade(rule: Facade, imports: Imports) -> str:
                 bodies.append(method(item, module, imports, item.name in overloaded, undone.pop(item.name, "")))
     if left_out or undone:
         raise RuleError(f"rules of {rule.name} that fit nothing: {', '.join(sorted([*left_out, *undone]))}")
-    for name, kind in rule.attributes.items():
-        if not any(f"self.{name} =" in source_of(module)[1] for module in {rule.module, *(part[0] for part in parts)}):
-            raise RuleError(f"{rule.name} has no attribute {name}")
-        bodies.insert(
-            0,
-            f'    @property\n    def {name}(self) -> {kind}:\n        """The {name} given to the constructor."""\n'
-            f"        return self._native.{name}\n",
-        )
     head = f"class {rule.name}({rule.inherits}):\n" if rule.inherits else f"class {rule.name}:\n"
     kind = f"    _native: {short}.{rule.name}\n\n" if rule.inherits else ""
     context = "" if rule.inherits else CONTEXT

@@ -41,7 +41,7 @@ class Auditor:
         """Everything, as it is now. Raises `BolideError` while a broker does not answer, or has not registered."""
         masters = dict(self._operator.brokers)  # an election may have come since the last look
         # Without its master a set is read at a slave, which may be behind.
-        routed = (await self._admin.instance.fetch_route(TOPICS[0])).brokers
+        routed = (await self._admin.topic_route(TOPICS[0])).brokers
         absent = [name for name, master in masters.items() if routed.get(name, {}).get(MASTER_ID) != master]
         if absent:
             raise ConnectionLost(f"not registered yet: {', '.join(sorted(absent))}")
@@ -51,7 +51,7 @@ class Auditor:
         queues: list[MessageQueue] = []
         for topic in sorted(topics):
             try:
-                queues += (await self._admin.instance.fetch_route(topic)).read_queues()
+                queues += (await self._admin.topic_route(topic)).read_queues()
             except TopicNotFound:
                 continue
         if tables:

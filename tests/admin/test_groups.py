@@ -117,7 +117,7 @@ async def test_the_lag_of_all_groups_and_all_producers(bolide_broker: Broker) ->
         async def connected() -> list[str]:
             return [each.client_id for each in (await admin.producers()).get("P", [])]
 
-        await until_answered(connected, [producer.options.client_id])
+        await until_answered(connected, [producer.client_id])
 
 
 async def test_offset_beyond_the_end_hides_no_lag_of_other_queues(bolide_broker: Broker) -> None:

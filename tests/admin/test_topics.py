@@ -89,7 +89,7 @@ class Late(Admin):
     asked = 0
 
     @property
-    def instance(self) -> Any:
+    def _client(self) -> Any:
         return self
 
     async def masters(self, cluster: str | None = None, broker: str | None = None) -> dict[str, str]:

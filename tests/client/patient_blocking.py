@@ -14,7 +14,7 @@ from tests.client.patient import patient
 class _Sending:
     def __init__(self, *arguments: Any, timeout: float = PROCESS_PATIENCE, **more: Any) -> None:
         super().__init__(*arguments, timeout=timeout, **more)
-        self._native.options = patient(self._native.options)
+        self._native._sender.options = patient(self._native._sender.options)
 
 
 class Producer(_Sending, client.Producer): ...

@@ -39,7 +39,7 @@ class AdminCalls(Closeable):
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
-        self.timeout = timeout
+        self._timeout = timeout
         self._options = ClientOptions.of(namesrv, **connection)
         self._instance: ClientInstance | None = None
 
@@ -71,8 +71,8 @@ class AdminCalls(Closeable):
         await self.close()
 
     @property
-    def instance(self) -> ClientInstance:
-        """The underlying client. Raises `ClientStateError` before `start` and after `close`."""
+    def _client(self) -> ClientInstance:
+        """The shared client. Raises `ClientStateError` before `start` and after `close`."""
         if self._instance is None:
             raise ClientStateError("the admin object is not started: use `async with` or await start()")
         self._instance.check_process()
@@ -89,13 +89,13 @@ class AdminCalls(Closeable):
         accept: tuple[int, ...] = (codes.SUCCESS,),
     ) -> Command:
         """Send a request to a broker. Raises `ResponseError`, `RequestTimeout` or `ConnectionLost`."""
-        return await self.instance.call(address, code, ext, body, timeout=self.timeout, accept=accept)
+        return await self._client.call(address, code, ext, body, timeout=self._timeout, accept=accept)
 
     async def ask_namesrv(
         self, code: int, ext: dict[str, str] | None = None, accept: tuple[int, ...] = (codes.SUCCESS,)
     ) -> Command:
         """Send a request to a name server, or to the next one if it is unreachable."""
-        return await self.instance.ask_namesrv(code, ext, accept=accept, timeout=self.timeout)
+        return await self._client.ask_namesrv(code, ext, accept=accept, timeout=self._timeout)
 
     async def tell_every_namesrv(
         self, code: int, ext: dict[str, str] | None = None, body: bytes = b""
@@ -103,7 +103,7 @@ class AdminCalls(Closeable):
         """Send a request to all name servers, because they do not replicate to each other.
         Return the responses by address."""
         return {
-            address: await self.ask(address, code, ext, body) for address in await self.instance.name_servers.known()
+            address: await self.ask(address, code, ext, body) for address in await self._client.name_servers.known()
         }
 
     async def cluster_info(self) -> ClusterInfo:
@@ -120,13 +120,13 @@ class AdminCalls(Closeable):
 
     async def topic_masters(self, topic: str) -> dict[str, str]:
         """Return the addresses of the masters that serve a topic, by broker name. Raises `TopicNotFound`."""
-        route = await self.instance.fetch_route(topic)
+        route = await self._client.fetch_route(topic)
         return {name: known[MASTER_ID] for name, known in route.brokers.items() if MASTER_ID in known}
 
     async def topic_readers(self, topic: str) -> dict[str, str]:
         """Return the brokers to query about a topic's messages, by broker name: the master's address, or without a
         master the address of the replica with the smallest id. Raises `TopicNotFound`."""
-        route = await self.instance.fetch_route(topic)
+        route = await self._client.fetch_route(topic)
         return {name: known[min(known)] for name, known in route.brokers.items() if known}
 
     async def reader_of(self, queue: MessageQueue) -> str:

@@ -136,14 +136,14 @@ class MessageCalls(AdminCalls):
         max_messages: Annotated[int, FROM_ONE] = 32,
     ) -> list[ReceivedMessage]:
         """Return up to `max_messages` messages of a queue, starting at `offset`, independent of any group."""
-        await self.instance.route(queue.topic)
-        wanted = subscription(queue.topic, "*", self.instance.world.wall_ms())
+        await self._client.route(queue.topic)
+        wanted = subscription(queue.topic, "*", self._client.world.wall_ms())
         request = PullRequest(TOOLS_GROUP, queue, offset, wanted, max_messages, suspend=0, send_subscription=True)
         try:
-            result = await pull(self.instance, request)
+            result = await pull(self._client, request)
         except ResponseError as error:
             if error.code == codes.TOPIC_NOT_EXIST:
-                self.instance.routes.pop(queue.topic, None)
+                self._client.routes.pop(queue.topic, None)
             raise
         if result.status is not PullStatus.FOUND:
             return []

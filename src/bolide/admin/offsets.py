@@ -117,7 +117,7 @@ class OffsetCalls(AdminCalls):
         self, group: str, topic: str, broker_name: str, timestamp: int, force: bool
     ) -> dict[MessageQueue, int]:
         offsets = {}
-        for queue in (await self.instance.route(topic)).read_queues():
+        for queue in (await self._client.route(topic)).read_queues():
             if queue.broker_name != broker_name:
                 continue
             offset = await (self.end_offset(queue) if timestamp < 0 else self._offset_at(queue, timestamp))

@@ -147,12 +147,12 @@ class TopicCalls(AdminCalls):
     async def _wait_for_route(self, topic: str, brokers: set[str]) -> None:
         """Wait until a name server routes to the brokers. They register a new topic immediately,
         but after their response."""
-        seconds = max(REGISTRATION_WAIT, self.timeout)
+        seconds = max(REGISTRATION_WAIT, self._timeout)
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     try:
-                        route = await self.instance.fetch_route(topic)
+                        route = await self._client.fetch_route(topic)
                         if brokers <= {info.broker_name for info in route.queues}:
                             return
                     except (TopicNotFound, ConnectionLost):
@@ -171,7 +171,7 @@ class TopicCalls(AdminCalls):
             await self.ask(address, codes.DELETE_TOPIC_IN_BROKER, ext_of(topic=topic))
         await self.tell_every_namesrv(codes.DELETE_TOPIC_IN_NAMESRV, ext_of(topic=topic, clusterName=cluster))
         await self.tell_every_namesrv(codes.DELETE_KV_CONFIG, ext_of(namespace=ORDER_NAMESPACE, key=topic))
-        self.instance.routes.pop(topic, None)
+        self._client.routes.pop(topic, None)
         return sorted(masters)
 
     async def topics(self, *, system: bool = False, cluster: str | None = None) -> list[str]:
@@ -190,7 +190,7 @@ class TopicCalls(AdminCalls):
 
     async def topic_route(self, topic: str) -> TopicRoute:
         """Return the brokers and queues of a topic from a name server. Raises `TopicNotFound`."""
-        return await self.instance.fetch_route(topic)
+        return await self._client.fetch_route(topic)
 
     async def topic_configs(self, topic: str) -> dict[str, TopicConfig]:
         """Return a topic's settings by broker name. Omits brokers without the topic."""

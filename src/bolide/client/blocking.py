@@ -125,11 +125,6 @@ class Producer:
         if native is not None:
             native._warn_unclosed()
 
-    @property
-    def group(self) -> str:
-        """The group given to the constructor."""
-        return self._native.group
-
     def start(self) -> Self:
         """Join the client of this process. A second call does nothing.
         Raises `ClientStateError` if the producer is closed."""
@@ -149,6 +144,16 @@ class Producer:
         Raises `RequestTimeout` if some have neither after `timeout` seconds; they stay in flight.
         """
         self._loop.run(lambda: self._native.flush(timeout))
+
+    @property
+    def group(self) -> str:
+        """The group given to the constructor."""
+        return self._native.group
+
+    @property
+    def client_id(self) -> str:
+        """The id of this client at the brokers."""
+        return self._native.client_id
 
     @property
     def in_flight(self) -> int:
@@ -408,11 +413,6 @@ class PushConsumer:
         if native is not None:
             native._warn_unclosed()
 
-    @property
-    def group(self) -> str:
-        """The group given to the constructor."""
-        return self._native.group
-
     @overload
     def subscribe(
         self, topic: str, expression: str | Selector, listener: Listener, *, batch: Literal[0] = 0, parent: str = ""
@@ -476,11 +476,6 @@ class PushConsumer:
         """Return the times of the last pull and the last listener call, for a liveness probe."""
         return self._loop.call(lambda: self._native.activity())
 
-    @property
-    def client_id(self) -> str:
-        """The id of this client at the brokers."""
-        return self._native.client_id
-
     def position(self, queue: MessageQueue) -> int:
         """Return the offset of the next message to consume of a held queue: all messages before it are consumed.
 
@@ -524,6 +519,16 @@ class PushConsumer:
     def refusal(self) -> ResponseError | None:
         """The reason why brokers reject queues of this consumer, such as a group that may not consume, or None."""
         return self._native.refusal
+
+    @property
+    def group(self) -> str:
+        """The group given to the constructor."""
+        return self._native.group
+
+    @property
+    def client_id(self) -> str:
+        """The id of this client at the brokers."""
+        return self._native.client_id
 
     def committed(self, queue: MessageQueue) -> int:
         """Return the group's stored offset of a queue, or -1 if it is not stored."""
@@ -649,11 +654,6 @@ class PullConsumer:
         if native is not None:
             native._warn_unclosed()
 
-    @property
-    def group(self) -> str:
-        """The group given to the constructor."""
-        return self._native.group
-
     def start(self) -> Self:
         """Join the group. A second call does nothing.
 
@@ -752,6 +752,16 @@ class PullConsumer:
     def refusal(self) -> ResponseError | None:
         """The reason why brokers reject queues of this consumer, such as a group that may not consume, or None."""
         return self._native.refusal
+
+    @property
+    def group(self) -> str:
+        """The group given to the constructor."""
+        return self._native.group
+
+    @property
+    def client_id(self) -> str:
+        """The id of this client at the brokers."""
+        return self._native.client_id
 
     def committed(self, queue: MessageQueue) -> int:
         """Return the group's stored offset of a queue, or -1 if it is not stored."""

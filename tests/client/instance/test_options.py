@@ -72,8 +72,9 @@ def test_a_transaction_producer_takes_those_of_a_producer() -> None:
     producer = TransactionProducer(
         "P", "a:1", Listener(), codec="json", retries=5, latency_faults=True, client_id="me", max_in_flight=3
     )
-    assert (producer.retries, producer.max_in_flight, producer.options.client_id) == (5, 3, "me")
-    assert producer.codec is not None and producer.faults is not None
+    sender = producer._sender
+    assert (sender.retries, sender.max_in_flight, producer.client_id) == (5, 3, "me")
+    assert sender.codec is not None and sender.faults is not None
     with pytest.raises(TypeError, match="colour"):
         TransactionProducer("P", "a:1", Listener(), colour="red")  # type: ignore[call-arg] # that is the test
 

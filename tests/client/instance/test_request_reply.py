@@ -42,7 +42,7 @@ async def test_a_request_is_answered() -> None:
             await producer.send(Message("Questions", b"no question"))
             big = await producer.request(Message("Questions", b"x" * 10_000), 60)
             assert big.body == b"X" * 10_000
-            assert producer.instance.replies.waiting == {}
+            assert producer._sender.instance.replies.waiting == {}
     assert len(refused) == 1 and "request()" in str(refused[0])
 
 
@@ -60,7 +60,7 @@ async def test_request_without_reply_times_out() -> None:
                 await producer.request(Message("Questions", b"?"), 1.5)
             late = await asyncio.wait_for(got.get(), PATIENCE)
             await consumer.reply_to(late, b"too late")  # taken and dropped
-            assert producer.instance.replies.waiting == {}
+            assert producer._sender.instance.replies.waiting == {}
             await producer.close()
             with pytest.raises(ResponseError):
                 await consumer.reply_to(late, b"the asker is gone")

@@ -43,8 +43,8 @@ async def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
         first.others.append(second)
         first.script[codes.SEND_MESSAGE_V2] = refusing(codes.SYSTEM_ERROR)
         async with Producer("P", first.address, latency_faults=latency_faults) as producer:
-            assert (producer.faults is not None) == latency_faults
-            producer.faults = FailuresAlone() if latency_faults else None
+            assert (producer._sender.faults is not None) == latency_faults
+            producer._sender.faults = FailuresAlone() if latency_faults else None
             for _ in range(20):
                 result = await producer.send(Message("T", b"x"))
                 assert result.queue.broker_name == "broker-b"
@@ -54,9 +54,9 @@ async def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
 
 async def test_a_quick_answer_makes_up_for_a_failure(broker: ScriptedBroker) -> None:
     async with Producer("P", broker.address, latency_faults=True) as producer:
-        assert producer.faults is not None
-        later = producer.loop.time() + 3600  # a failure costs ten seconds: none passes meanwhile
-        producer.faults.note("broker-a", 0.0, True, later)
-        assert producer.faults.unavailable(later) == {"broker-a"}
-        while producer.faults.unavailable(later):  # an answer may be slow, too
+        assert producer._sender.faults is not None
+        later = producer._sender.loop.time() + 3600  # a failure costs ten seconds: none passes meanwhile
+        producer._sender.faults.note("broker-a", 0.0, True, later)
+        assert producer._sender.faults.unavailable(later) == {"broker-a"}
+        while producer._sender.faults.unavailable(later):  # an answer may be slow, too
             await producer.send(Message("T", b"x"))  # the only broker: slow or not, it is used

@@ -153,7 +153,7 @@ async def test_a_cancelled_call_leaves_nothing_in_flight(broker: ScriptedBroker)
     broker.script[codes.SEND_BATCH_MESSAGE] = lambda command: None
     async with Producer("P", broker.address, timeout=ALLOWED_S) as producer:
         await producer.send(Message("T", b"first"), timeout=PATIENCE)
-        sending = producer.loop.create_task(producer.send_many([Message("T", b"x") for _ in range(100)]))
+        sending = producer._sender.loop.create_task(producer.send_many([Message("T", b"x") for _ in range(100)]))
         await until(lambda: len(broker.requests(codes.SEND_BATCH_MESSAGE)) == 2, "both batches")
         assert producer.in_flight == 100
         sending.cancel()
@@ -183,9 +183,9 @@ async def test_interceptors_see_the_end_of_what_is_cancelled_sent_or_not(broker:
         begun.clear()
         ended.clear()
         broker.script = dict.fromkeys((codes.SEND_BATCH_MESSAGE, codes.SEND_MESSAGE_V2), lambda command: None)
-        alone = producer.loop.create_task(producer.send(Message("T", b"alone"), queue=queues[0]))
+        alone = producer._sender.loop.create_task(producer.send(Message("T", b"alone"), queue=queues[0]))
         many = [Message("T", b"%d" % number, delay_level=number % 2) for number in range(200)]
-        sending = producer.loop.create_task(producer.send_many(many, queue=queues[0]))
+        sending = producer._sender.loop.create_task(producer.send_many(many, queue=queues[0]))
         await until(lambda: producer.in_flight == 60, "no room for more")
         assert len(begun) == 61
         sending.cancel()
@@ -211,7 +211,7 @@ async def test_cancelled_call_is_not_resent(broker: ScriptedBroker) -> None:
     async with Producer("P", broker.address, hooks=(GivesUp(),)) as producer:
         queue = (await producer.queues("T"))[0]
         messages = [Message("T", b"x") for _ in range(3)]
-        calls.append(producer.loop.create_task(producer.send_many(messages, queue=queue)))
+        calls.append(producer._sender.loop.create_task(producer.send_many(messages, queue=queue)))
         await asyncio.wait(calls)
         assert calls[0].cancelled()
         await producer.send(Message("T", b"later"), queue=queue)

@@ -213,7 +213,7 @@ async def test_a_message_bound_to_a_slave_finds_the_next_master_when_it_is_sent_
             with pytest.raises(ResponseError):
                 await producer.send(bound)
             if code == codes.SYSTEM_BUSY:  # a busy broker keeps its route until the answer of the name server
-                await until(lambda: producer.instance.master_address("broker-a") == new.address, "the answer")
+                await until(lambda: producer._sender.instance.master_address("broker-a") == new.address, "the answer")
             await producer.send(bound)
         assert [command.body for command in new.requests(codes.SEND_MESSAGE_V2)] == [b"2"]
 
@@ -301,7 +301,7 @@ async def test_the_same_group_twice_in_one_client_is_refused_and_start_and_close
         with pytest.raises(ClientStateError, match="started already"):
             await Producer("P", broker.address).start()
         async with Producer("Q", broker.address) as other:
-            assert other.instance is producer.instance
+            assert other._sender.instance is producer._sender.instance
     await asyncio.gather(producer.close(), producer.close())
     with pytest.raises(ClientStateError, match="not started"):
         await Producer("P", broker.address).send(Message("T", b"x"))

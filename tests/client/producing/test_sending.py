@@ -116,7 +116,7 @@ async def test_a_topic_that_had_a_route_is_waited_for(broker: ScriptedBroker) ->
         await producer.send(Message("T", b"x"))
         topics = set(broker.topics)
         broker.on_loop(broker.topics.clear)
-        producer.routes.forget(producer.instance, "T")
+        producer._sender.routes.forget(producer._sender.instance, "T")
         sending = asyncio.get_running_loop().create_task(producer.send(Message("T", b"y")))
         await until(lambda: len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC)) > 8, "several looks")
         broker.on_loop(lambda: broker.topics.update(topics))
@@ -127,15 +127,15 @@ async def test_without_a_broker_a_send_fails_after_its_time_and_blames_no_topic(
     async with served(broker) as producer:
         await producer.send(Message("T", b"x"))
         broker.on_loop(broker.topics.clear)
-        producer.routes.forget(producer.instance, "T")
+        producer._sender.routes.forget(producer._sender.instance, "T")
         for timeout in (0.5, 5.0, 50.0):  # a stalled machine gets more time
-            began = producer.loop.time()
+            began = producer._sender.loop.time()
             with pytest.raises((SendFailed, RequestTimeout)) as caught:
                 await producer.send(Message("T", b"y"), timeout=timeout)
             if isinstance(caught.value, SendFailed) and "had a route before" in str(caught.value):
                 break
         assert "no broker serves topic T now, it had a route before" in str(caught.value)
-        assert producer.loop.time() - began >= 0.8 * timeout
+        assert producer._sender.loop.time() - began >= 0.8 * timeout
 
 
 async def test_a_look_up_that_gets_no_answer_ends_with_the_time_of_the_send(broker: ScriptedBroker) -> None:

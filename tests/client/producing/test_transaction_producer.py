@@ -253,14 +253,14 @@ async def test_a_producer_that_sends_nothing_is_asked(tmp_path: Path) -> None:
             await producer.send_in_transaction(Message("T", b"lost"), UNKNOWN)
         async with TransactionProducer("P", broker.namesrv_addr, listener, client_id="second") as second:
             await until(lambda: listener.checked, "a check")
-            await second.instance.refresh_routes()
-            assert second.instance.brokers, "the refresh of routes keeps brokers that no route names"
+            await second._sender.instance.refresh_routes()
+            assert second._sender.instance.brokers, "the refresh of routes keeps brokers that no route names"
     assert listener.checked[0].body == b"lost"
 
 
 async def test_a_start_without_a_name_server_does_not_wait_for_one() -> None:
     async with TransactionProducer("P", "127.0.0.1:1", Decides(then=COMMIT)) as producer:
-        await producer.instance.refresh_routes()
+        await producer._sender.instance.refresh_routes()
 
 
 async def test_against_a_broker_that_asks(tmp_path: Path) -> None:

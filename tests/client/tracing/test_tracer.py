@@ -196,7 +196,7 @@ async def test_a_full_buffer_drops() -> None:
 def test_traces_go_by_the_options_of_the_client_they_are_of(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAMESRV_ADDR", "not an address")
     traced = kind("G", "127.0.0.1:1", trace=True, instance_name="other", namespace="ns")
-    (tracer,) = traced.interceptors if kind is client.Producer else traced._interceptors
-    options = traced.options if kind is client.Producer else traced._member.options
-    assert tracer._sender.options is options and options.namespace == "ns"
+    (tracer,) = traced._sender.interceptors if kind is client.Producer else traced._interceptors
+    options = traced._sender.options if kind is client.Producer else traced._member.options
+    assert tracer._sender._sender.options is options and options.namespace == "ns"
     assert tracer._sender.group == f"_INNER_TRACE_PRODUCER-G-{'PRODUCE' if kind is client.Producer else 'CONSUME'}"

@@ -34,6 +34,7 @@ async def pull_load(
     namesrv: str, topic: str, seconds: float, body: int, messages: int, in_flight: int
 ) -> dict[str, object]:
     """Pull the messages of a queue repeatedly for the given seconds, and return the rates."""
+    from bolide.admin import Admin
     from bolide.cli.terminal import output
     from bolide.client import Message, MessageQueue, Producer
     from bolide.transport.client import ClientConnection
@@ -44,9 +45,8 @@ async def pull_load(
         output.note(f"sending {messages:,} messages of {body:,} bytes to {queue} ...")
         content = os.urandom(body)  # else the producer would compress it
         await asyncio.gather(*(producer.send(Message(topic, content), queue=queue) for _ in range(messages)))
-        address = producer.instance.master_address(queue.broker_name)
-    if address is None:
-        raise BolideError(f"no master of broker {queue.broker_name} is known: start it")
+    async with Admin(namesrv) as admin:
+        address = await admin.master_of(queue)
     connection = await ClientConnection.connect(address)
     try:
         output.note(f"measuring for {seconds:g} s ...")

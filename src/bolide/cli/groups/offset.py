@@ -119,7 +119,7 @@ async def _planned_clone(admin: Admin, source: str, target: str, topic: str) -> 
     the source replaces all offsets of the target in the topic. Other brokers change nothing."""
     from bolide.admin.together import each
 
-    queues = await admin.instance.route(topic)
+    queues = await admin.topic_route(topic)
     listed = sorted(queues.read_queues())
     connected = await admin.consumer_connections(target)
     if connected is not None and connected.connection_set:

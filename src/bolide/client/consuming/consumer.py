@@ -35,7 +35,7 @@ class Consumer(Closeable, ABC):
         offset_folder: Path | None,
         offset_store: OffsetStore | None,
     ) -> None:
-        self.group = group
+        self._group = group
         self._member = member
         self._interceptors = interceptors
         self._offset_folder = offset_folder
@@ -88,6 +88,16 @@ class Consumer(Closeable, ABC):
     def refusal(self) -> ResponseError | None:
         """The reason why brokers reject queues of this consumer, such as a group that may not consume, or None."""
         return self._member.refusal(some=True) if self._started else None
+
+    @property
+    def group(self) -> str:
+        """The group given to the constructor."""
+        return self._group
+
+    @property
+    def client_id(self) -> str:
+        """The id of this client at the brokers."""
+        return self._member.options.client_id
 
     # -- offsets
 

@@ -93,7 +93,7 @@ class PullConsumer(Consumer):
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
-        self.auto_commit = auto_commit
+        self._auto_commit = auto_commit
         self._codec = find_codec(codec)
         self._filters = filters
         shared = model_name(model)
@@ -130,7 +130,7 @@ class PullConsumer(Consumer):
         In an interceptor or the offset store of this consumer it returns immediately, and the consumer closes in the
         background once that call has returned.
         """
-        await self._close(self.auto_commit)
+        await self._close(self._auto_commit)
 
     async def _close(self, commit: bool) -> None:
         if self._member.in_child:
@@ -159,7 +159,7 @@ class PullConsumer(Consumer):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # After an error the last messages may not be processed completely, so they are redelivered.
-        await self._close(self.auto_commit and kind is None)
+        await self._close(self._auto_commit and kind is None)
 
     # -- which queues
 
@@ -226,7 +226,7 @@ class PullConsumer(Consumer):
             raise ClientStateError(
                 f"consumer {self.group} has no topic or queue: call subscribe(topic) or assign(queues) first"
             )
-        if self.auto_commit:
+        if self._auto_commit:
             self._prefetch.consumed()
         messages = await self._prefetch.messages(timeout, max_messages)
         if messages and self._interceptors:

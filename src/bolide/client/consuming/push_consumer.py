@@ -138,8 +138,8 @@ class PushConsumer(Consumer):
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
-        self.orderly = orderly
-        self.concurrency = concurrency
+        self._orderly = orderly
+        self._concurrency = concurrency
         self._max_times = max_reconsume_times
         self._consume_timeout = consume_timeout
         self._orderly_pause = orderly_pause
@@ -164,7 +164,7 @@ class PushConsumer(Consumer):
         super().__init__(group, member, interceptors, offset_folder, offset_store)
         self._listeners = Listeners(options.namespace)
         self._locks = HeldLocks(self._member)
-        self._threads = options.world.pool(self.concurrency, f"bolide-{group}")
+        self._threads = options.world.pool(self._concurrency, f"bolide-{group}")
         self._consumption = self._make_consumption()
         self._pulls = QueuePulls(self._member, settings, self._consumption, self._locks if orderly else None)
 
@@ -235,7 +235,7 @@ class PushConsumer(Consumer):
                 tell_joined(self._interceptors, self.group, self._member.cached)
                 self._opened(f"PushConsumer of group {self.group}")
                 self._member.instance.spawn(self._mind_subscriptions(), f"subscriptions {self.group}")
-                if self.orderly:
+                if self._orderly:
                     self._member.instance.keep(self._locks.refresh_always, f"locks {self.group}")
         return self
 
@@ -247,11 +247,11 @@ class PushConsumer(Consumer):
             )
 
     def _make_consumption(self) -> Consumption:
-        limit = DEFAULT_MAX_RECONSUME_TIMES if self._max_times < 0 and not self.orderly else self._max_times
+        limit = DEFAULT_MAX_RECONSUME_TIMES if self._max_times < 0 and not self._orderly else self._max_times
         setup = ConsumeSetup(
-            self._member, self._listeners.of, self._listeners.of_all, self.concurrency, limit, self._threads
+            self._member, self._listeners.of, self._listeners.of_all, self._concurrency, limit, self._threads
         )
-        if self.orderly:
+        if self._orderly:
             return OrderlyConsumption(setup, self._locks, self._orderly_pause)
         return ConcurrentConsumption(setup, self._consume_timeout)
 
@@ -298,11 +298,6 @@ class PushConsumer(Consumer):
         """Return the times of the last pull and the last listener call, for a liveness probe."""
         now = asyncio.get_running_loop().time()
         return activity_of(self._member.owned.values(), self._pulls.paused, self._member.stats.listened, now)
-
-    @property
-    def client_id(self) -> str:
-        """The id of this client at the brokers."""
-        return self._member.options.client_id
 
     def position(self, queue: MessageQueue) -> int:
         """Return the offset of the next message to consume of a held queue: all messages before it are consumed.
@@ -382,9 +377,11 @@ class PushConsumer(Consumer):
         if command.code == codes.GET_CONSUMER_STATUS_FROM_CLIENT:
             return broker_requests.consumer_status(self._member, command)
         if command.code == codes.GET_CONSUMER_RUNNING_INFO:
-            return broker_requests.running_info(self._member, command, self._started_ms, self.orderly, self.concurrency)
+            return broker_requests.running_info(
+                self._member, command, self._started_ms, self._orderly, self._concurrency
+            )
         if command.code == codes.CONSUME_MESSAGE_DIRECTLY and self._started:
-            return broker_requests.consume_directly(command, self._listeners.of, self._threads, self.orderly)
+            return broker_requests.consume_directly(command, self._listeners.of, self._threads, self._orderly)
         return make_response(command, codes.REQUEST_CODE_NOT_SUPPORTED, f"a consumer does not serve {command.code}")
 
     async def _reset(self, command: Command) -> Command | None:

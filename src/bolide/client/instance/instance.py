@@ -175,7 +175,7 @@ class ClientInstance(RoutedClient):
             else:
                 self.troubles.over(("route", topic))
         routed = {name for route in self.routes.values() for name in route.brokers}
-        if any(producer.asked_by_brokers for producer in self.producers.values()):
+        if any(producer.check_transaction is not None for producer in self.producers.values()):
             routed |= await self.find_brokers(routed)
         for name in sorted(set(self.brokers) - routed):
             for address in self.brokers.pop(name).values():
@@ -243,7 +243,6 @@ class ClientInstance(RoutedClient):
 
     def _on_check_transaction(self, connection: ClientConnection, command: Command) -> None:
         for producer in self.producers.values():
-            check = getattr(producer, "check_transaction", None)
-            if check is not None and check(connection.address, command):
+            if producer.check_transaction is not None and producer.check_transaction(connection.address, command):
                 return
         log.warning("%s checks a transaction of an unknown producer group", connection.address)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from bolide.remoting.command import Command
@@ -12,8 +12,9 @@ class ProducerMember(Protocol):
     """Interface of a producer for the client instance."""
 
     group: str
-    asked_by_brokers: bool
-    """Whether brokers may send requests to the group, such as a check of a transaction."""
+    check_transaction: Callable[[str, Command], bool] | None
+    """Handles a check of a transaction from the broker at an address; returns False if it is not of this group.
+    None unless the producer sends in transactions."""
 
     def topics(self) -> set[str]:
         """Return the topics whose routes must be refreshed."""

@@ -5,41 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from bolide.client.instance.options import ClientOptions
 from bolide.client.messages.arguments import check_topic, shown
-from bolide.client.messages.codec import Codec, with_body
+from bolide.client.messages.codec import with_body
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.message import Message, check_body, properties_text
 from bolide.client.messages.namespace import with_namespace
-from bolide.client.producing.publish import QueueChoice
-from bolide.client.producing.send_context import SendContext
+from bolide.client.producing.publish import PublishRoutes, QueueChoice
+from bolide.client.producing.send_context import SendContext, SendSettings
 from bolide.client.producing.send_outcome import end_send
 from bolide.client.producing.sending import Sending, batch_sending
-from bolide.client.tracing.interceptor import Interceptor, SendCall, begin_send, refuse_sends
+from bolide.client.tracing.interceptor import SendCall, begin_send, refuse_sends
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.compression import COMPRESSED_FLAG, TYPE_SHIFT, compress
 
 
 class MessageSender(SendContext):
-    """Accepts messages from users. Subclasses set the attributes declared here. Sizes are in bytes."""
+    """Accepts the messages of one producer."""
 
-    codec: Codec | None
-    interceptors: tuple[Interceptor, ...]
-    compress_above: int
-    max_body: int
-    _compression: int
+    def __init__(self, group: str, options: ClientOptions, routes: PublishRoutes, settings: SendSettings) -> None:
+        super().__init__(group, options, routes, settings)
+        self.codec = settings.codec
+        self.interceptors = settings.interceptors
+        self.compress_above = settings.compress_above
+        self.max_body = settings.max_body
+        self._compression = settings.compression
 
-    def _accept(
+    def accept(
         self,
         message: Message,
         queue: QueueChoice | None,
         timeout: float | None,
-        oneway: bool,
+        oneway: bool = False,
         marks: str = "",
         sys_flag: int = 0,
     ) -> Sending:
-        """Send a message. `marks` are encoded properties of the protocol that users cannot set."""
-        self._check_room()
+        """Send a message. `marks` are encoded properties of the protocol that users cannot set.
+
+        Raises `MessageRefused`, `TooFast` and `ClientStateError`.
+        """
+        self.check_room()
         message, call = self.ready(message, oneway)
         calls = [] if call is None else [call]
         try:
@@ -93,8 +99,9 @@ class MessageSender(SendContext):
             self, message, message_id, properties, body, sys_flag, self.deadline(timeout), queue, oneway=oneway
         )
 
-    def _accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
-        self._check_room()
+    def accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
+        """Send several messages of one topic with one request. Raises like `accept`."""
+        self.check_room()
         calls: list[SendCall] = []
         try:
             messages = [with_body(message, self.codec) for message in messages]

@@ -26,10 +26,10 @@ from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
-from bolide.client.producing.latency_faults import LatencyFaults
 from bolide.client.producing.many import ManySends
 from bolide.client.producing.message_sender import MessageSender
 from bolide.client.producing.publish import PublishRoutes, QueueChoice
+from bolide.client.producing.send_context import SendSettings
 from bolide.client.tracing.interceptor import Interceptor, close_all, start_all
 from bolide.client.tracing.tracer import TRACE_GROUP, TRACE_TIMEOUT, Tracer
 from bolide.errors import ArgumentError, ConnectionLost, RequestTimeout
@@ -74,7 +74,7 @@ COMPRESSION: Final = Allowed('`"ZLIB"`, `"LZ4"`, `"ZSTD"`', _compression)
 
 @checked_methods
 @documented
-class Producer(MessageSender, Closeable):
+class Producer(Closeable):
     """Sends messages to brokers found through name servers. ``async with Producer("group") as producer: ...``
 
     Use a producer on the event loop it was started on.
@@ -115,24 +115,24 @@ class Producer(MessageSender, Closeable):
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
-        self.compress_above = compress_above
-        self.max_body = max_body
-        routes = PublishRoutes(queue_count)
         options = self._options_of(namesrv, connection)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-PRODUCE", options))
-        self.interceptors = interceptors
-        self.codec = find_codec(codec)
-        self._compression = NAMES[compression]
-        super().__init__(
-            with_namespace(options.namespace, group),
-            options,
-            routes,
-            LatencyFaults() if latency_faults else None,
+        settings = SendSettings(
             timeout=timeout,
             retries=retries,
             max_in_flight=max_in_flight,
+            compress_above=compress_above,
+            compression=NAMES[compression],
+            max_body=max_body,
+            codec=find_codec(codec),
+            interceptors=interceptors,
+            latency_faults=latency_faults,
             retry_when_not_safe=retry_when_not_safe,
+        )
+        self._group = group
+        self._sender = MessageSender(
+            with_namespace(options.namespace, group), options, PublishRoutes(queue_count), settings
         )
         self._announced: set[str] = set()
         self._lock = asyncio.Lock()
@@ -146,22 +146,23 @@ class Producer(MessageSender, Closeable):
         """Join the client of this process. A second call does nothing.
         Raises `ClientStateError` if the producer is closed."""
         async with self._lock:
+            sender = self._sender
             if self._closed:
-                raise ClientStateError(f"producer {self.group} is closed, make a new one")
-            if self._instance is None:
-                instance = ClientInstance.acquire(self.options)
+                raise ClientStateError(f"producer {sender.group} is closed, make a new one")
+            if sender.joined is None:
+                instance = ClientInstance.acquire(sender.options)
                 try:
-                    instance.add_producer(self)
+                    instance.add_producer(sender)
                 except ClientStateError:
                     await instance.release()
                     raise
-                self._started_on(instance)
+                sender.started_on(instance)
                 try:
-                    await start_all(self.interceptors)
+                    await start_all(sender.interceptors)
                 except BaseException:
                     await asyncio.shield(self._leave(instance))
                     raise
-                self._opened(f"{type(self).__name__} of group {self.group}")
+                self._opened(f"{type(self).__name__} of group {sender.group}")
         return self
 
     async def close(self) -> None:
@@ -169,27 +170,28 @@ class Producer(MessageSender, Closeable):
 
         In an interceptor of this producer it returns immediately, and the producer closes in the background.
         """
-        if is_parents(self._pid):
+        if is_parents(self._sender.pid):
             return  # a forked child would send over the connections of its parent
-        self._closed = True
+        self._closed = self._sender.closed = True
         self._closing()
-        await self._close_outside(self._close, self.interceptors, self)
+        await self._close_outside(self._close, self._sender.interceptors, self)
 
     async def _close(self) -> None:
         async with self._lock:
-            instance = self._instance
+            sender = self._sender
+            instance = sender.joined
             if instance is None:
                 return
             try:
-                await self.wait_for_slots(self.max_in_flight)
+                await sender.wait_for_slots(sender.max_in_flight)
             finally:
                 await asyncio.sleep(0)  # let the interceptors get the latest outcomes first
                 await asyncio.shield(self._leave(instance))
 
     async def _leave(self, instance: ClientInstance) -> None:
-        await close_all(self.interceptors)
-        self._instance = None
-        await instance.remove_producer(self.group)
+        await close_all(self._sender.interceptors)
+        self._sender.joined = None
+        await instance.remove_producer(self._sender.group)
         await instance.release()
 
     async def flush(self, timeout: Annotated[float | None, SECONDS] = None) -> None:
@@ -197,17 +199,17 @@ class Producer(MessageSender, Closeable):
 
         Raises `RequestTimeout` if some have neither after `timeout` seconds; they stay in flight.
         """
-        self.check_usable()
-        waiting = [sending.future for sending in self._in_flight]
+        self._sender.check_usable()
+        waiting = [sending.future for sending in self._sender.in_flight]
         left = (await asyncio.wait(waiting, timeout=timeout))[1] if waiting else ()
         if left:
             raise RequestTimeout(
-                f"{len(left)} of {len(waiting)} sends of producer {self.group} have no result after {timeout:g} s:"
-                " they stay in flight"
+                f"{len(left)} of {len(waiting)} sends of producer {self._sender.group} have no result"
+                f" after {timeout:g} s: they stay in flight"
             )
 
     def _state(self) -> str:
-        return f"group {self.group!r}, {self._out} in flight"
+        return f"group {self._group!r}, {self._sender.count} in flight"
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -218,9 +220,19 @@ class Producer(MessageSender, Closeable):
         await self.close()
 
     @property
+    def group(self) -> str:
+        """The group given to the constructor."""
+        return self._group
+
+    @property
+    def client_id(self) -> str:
+        """The id of this client at the brokers."""
+        return self._sender.options.client_id
+
+    @property
     def in_flight(self) -> int:
         """Number of messages without a response."""
-        return self._out
+        return self._sender.count
 
     # -- sending
 
@@ -234,9 +246,10 @@ class Producer(MessageSender, Closeable):
         longer the master. A try whose response was lost may have stored the message, so it can be stored twice. Raises
         `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
         """
-        if self._out >= self.max_in_flight:
-            await self._wait_for_slot()
-        return await self._accept(message, queue, timeout, False).future
+        sender = self._sender
+        if sender.count >= sender.max_in_flight:
+            await sender.wait_for_slot()
+        return await sender.accept(message, queue, timeout).future
 
     def submit(
         self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
@@ -245,7 +258,7 @@ class Producer(MessageSender, Closeable):
 
         Raises `TooFast` if `max_in_flight` messages are in flight (the blocking client sets it in the future instead).
         """
-        return self._accept(message, queue, timeout, False).future
+        return self._sender.accept(message, queue, timeout).future
 
     async def send_many(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None
@@ -259,8 +272,8 @@ class Producer(MessageSender, Closeable):
         broker rejects a batch because of its content, its messages are resent one by one, after messages sent in the
         meantime. Raises `ClientStateError` if the producer is not started, and `ClientForked`.
         """
-        self.check_usable()
-        return await ManySends(self, queue).send(check_several("messages", messages))
+        self._sender.check_usable()
+        return await ManySends(self._sender, queue).send(check_several("messages", messages))
 
     async def send_batch(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None, timeout: float | None = None
@@ -269,13 +282,13 @@ class Producer(MessageSender, Closeable):
 
         Raises `MessageRefused` if they differ in topic or `wait_stored`, or exceed `max_body` together.
         """
-        await self._wait_for_slot()
-        return await self._accept_batch(list(check_several("messages", messages)), queue, timeout).future
+        await self._sender.wait_for_slot()
+        return await self._sender.accept_batch(list(check_several("messages", messages)), queue, timeout).future
 
     async def send_oneway(self, message: Message, *, queue: QueueChoice | None = None) -> None:
         """Send without requesting a response: fast, but a loss is not detected."""
-        await self._wait_for_slot()
-        await self._accept(message, queue, None, True).future
+        await self._sender.wait_for_slot()
+        await self._sender.accept(message, queue, None, oneway=True).future
 
     async def recall(self, topic: str, handle: str, timeout: Annotated[float | None, SECONDS] = None) -> str:
         """Recall a delayed message by the `recall_handle` of its result; return its id.
@@ -283,7 +296,9 @@ class Producer(MessageSender, Closeable):
         The broker records the request (it must have recallMessageEnable). A message that is just due may still be
         delivered. Raises `MessageRefused` for an invalid handle, and `ResponseError` if the message is already due.
         """
-        return await _recall(self.instance, self.group, with_namespace(self.options.namespace, topic), handle, timeout)
+        sender = self._sender
+        topic = with_namespace(sender.options.namespace, topic)
+        return await _recall(sender.instance, sender.group, topic, handle, timeout)
 
     async def request(
         self, message: Message, timeout: Annotated[float, SECONDS] = SEND_TIMEOUT, *, queue: QueueChoice | None = None
@@ -292,22 +307,23 @@ class Producer(MessageSender, Closeable):
 
         Raises like `send`, and `RequestTimeout` without a reply: whether the message was consumed is unknown then.
         """
-        await self._wait_for_slot()
-        deadline = self.loop.time() + timeout
-        await self._announce(with_namespace(self.options.namespace, message.topic))
-        instance = self.instance
-        correlation_id = str(uuid.UUID(int=self.options.world.random.getrandbits(128), version=4))
-        answer: asyncio.Future[ReceivedMessage] = self.loop.create_future()
+        sender = self._sender
+        await sender.wait_for_slot()
+        deadline = sender.loop.time() + timeout
+        await self._announce(with_namespace(sender.options.namespace, message.topic))
+        instance = sender.instance
+        correlation_id = str(uuid.UUID(int=sender.options.world.random.getrandbits(128), version=4))
+        answer: asyncio.Future[ReceivedMessage] = sender.loop.create_future()
         instance.replies.waiting[correlation_id] = answer
         try:
             marks = (
                 f"CORRELATION_ID\x01{correlation_id}\x02REPLY_TO_CLIENT\x01{instance.client_id}\x02"
                 f"TTL\x01{int(timeout * 1000)}\x02"
             )
-            await self._accept(message, queue, deadline - self.loop.time(), False, marks).future
+            await sender.accept(message, queue, deadline - sender.loop.time(), marks=marks).future
             async with asyncio.timeout_at(deadline):
                 received = await answer
-            received.codec = self.codec
+            received.codec = sender.codec
             return received
         except RequestTimeout:
             raise
@@ -320,18 +336,21 @@ class Producer(MessageSender, Closeable):
         self, request: ReceivedMessage, body: bytes, timeout: Annotated[float | None, SECONDS] = None
     ) -> None:
         """Reply to a message that was sent by `request`. Raises `MessageRefused` if it was not, and `ResponseError`."""
-        await send_reply(self.instance, self.group, request, body, self.options.world.wall_ms(), timeout)
+        sender = self._sender
+        await send_reply(sender.instance, sender.group, request, body, sender.wall_ms(), timeout)
 
     async def _announce(self, topic: str) -> None:
         """Register with the brokers of a topic before the first request to it, so that they can push the reply."""
         if topic not in self._announced:
-            await self.routes.load(self.instance, topic)
-            await self.instance.heartbeats.send()
+            instance = self._sender.instance
+            await self._sender.routes.load(instance, topic)
+            await instance.heartbeats.send()
             self._announced.add(topic)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Return the queues of a topic that messages can be sent to. Raises `TopicNotFound`."""
-        return list((await self.routes.load(self.instance, with_namespace(self.options.namespace, topic))).queues)
+        sender = self._sender
+        return list((await sender.routes.load(sender.instance, with_namespace(sender.options.namespace, topic))).queues)
 
 
 async def _recall(instance: ClientInstance, group: str, topic: str, handle: str, timeout: float | None) -> str:
@@ -362,7 +381,7 @@ class TraceProducer(Producer):
     def __init__(self, group: str, options: ClientOptions) -> None:
         self._given = options
         super().__init__(group, timeout=TRACE_TIMEOUT)
-        self.group = group  # as in Java, the group of traces has no namespace
+        self._sender.group = group  # as in Java, the group of traces has no namespace
 
     def _options_of(self, namesrv: str | Sequence[str], connection: ConnectionOptions) -> ClientOptions:
         return self._given

@@ -1,8 +1,10 @@
-"""SendContext: shared by the sends of one producer: the client, the routes, the limit of messages in flight."""
+"""SendContext: the part of a producer that each `Sending` uses."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 from threading import get_ident
 from typing import Protocol
 
@@ -11,10 +13,13 @@ from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.process_id import process_id
 from bolide.client.instance.unique_id import UniqueIds
 from bolide.client.messages.arguments import check_seconds
+from bolide.client.messages.codec import Codec
 from bolide.client.messages.errors import ClientStateError, TooFast
 from bolide.client.messages.send_result import SendResult
 from bolide.client.producing.latency_faults import LatencyFaults
 from bolide.client.producing.publish import PublishRoutes
+from bolide.client.tracing.interceptor import Interceptor
+from bolide.remoting.command import Command
 
 
 class InFlight(Protocol):
@@ -27,55 +32,63 @@ class InFlight(Protocol):
         """Send it."""
 
 
-class SendContext:
-    """The part of a producer that each `Sending` uses. `timeout` is in seconds."""
+@dataclass(frozen=True)
+class SendSettings:
+    """A producer's options for sends. `timeout` is in seconds, sizes are in bytes."""
 
-    def __init__(
-        self,
-        group: str,
-        options: ClientOptions,
-        routes: PublishRoutes,
-        faults: LatencyFaults | None,
-        *,
-        timeout: float,
-        retries: int,
-        max_in_flight: int,
-        retry_when_not_safe: bool,
-    ) -> None:
+    timeout: float
+    retries: int
+    max_in_flight: int
+    compress_above: int
+    compression: int
+    max_body: int
+    codec: Codec | None
+    interceptors: tuple[Interceptor, ...]
+    latency_faults: bool
+    retry_when_not_safe: bool
+
+
+class SendContext:
+    """Shared by the sends of one producer: the group, the client, the routes, and the limit of messages in flight."""
+
+    def __init__(self, group: str, options: ClientOptions, routes: PublishRoutes, settings: SendSettings) -> None:
         self.group = group
         self.options = options
         self.routes = routes
-        self.faults = faults
-        self.timeout = timeout
-        self.retries = retries
-        self.max_in_flight = max_in_flight
-        self.retry_when_not_safe = retry_when_not_safe
+        self.faults = LatencyFaults() if settings.latency_faults else None
+        self.timeout = settings.timeout
+        self.retries = settings.retries
+        self.max_in_flight = settings.max_in_flight
+        self.retry_when_not_safe = settings.retry_when_not_safe
         self.wall_ms = options.world.wall_ms
         self.next_id = UniqueIds(options.world).next_id
-        self._instance: ClientInstance | None = None
-        self._closed = False
-        self.asked_by_brokers = False
-        self._pid = 0
+        self.joined: ClientInstance | None = None
+        """The shared client between `start` and `close`."""
+        self.closed = False
+        self.check_transaction: Callable[[str, Command], bool] | None = None
+        self.pid = 0
+        """The process of `start`."""
         self._thread = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._in_flight: set[InFlight] = set()
-        self._out = 0
+        self.in_flight: set[InFlight] = set()
+        self.count = 0
+        """Number of messages in flight."""
         self._slot_free = asyncio.Event()
 
-    def _started_on(self, instance: ClientInstance) -> None:
+    def started_on(self, instance: ClientInstance) -> None:
         """Use this client, the running loop and the current thread."""
         self._loop = asyncio.get_running_loop()
-        self._pid = process_id()
+        self.pid = process_id()
         self._thread = get_ident()
-        self._instance = instance
+        self.joined = instance
 
     @property
     def instance(self) -> ClientInstance:
         """The shared client. Raises `ClientStateError` before `start` and after `close`."""
-        if self._instance is None:
-            state = "closed" if self._closed else "not started: use `async with` or await start()"
+        if self.joined is None:
+            state = "closed" if self.closed else "not started: use `async with` or await start()"
             raise ClientStateError(f"producer {self.group} is {state}")
-        return self._instance
+        return self.joined
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -95,9 +108,9 @@ class SendContext:
         """Raise `ClientStateError` unless the producer is started, open and used on its loop, and `ClientForked` in a
         child."""
         instance = self.instance
-        if self._closed:
+        if self.closed:
             raise ClientStateError(f"producer {self.group} is closing")
-        if self._pid != process_id():
+        if self.pid != process_id():
             instance.check_process()
         # Getting the running loop is a system call, so it is done only if there are other signs of an error.
         if self._thread != get_ident() or self.loop.is_closed():
@@ -111,20 +124,22 @@ class SendContext:
 
     # -- places in flight
 
-    async def _wait_for_slot(self) -> None:
-        while self._out >= self.max_in_flight:
+    async def wait_for_slot(self) -> None:
+        """Wait until a message may be in flight."""
+        while self.count >= self.max_in_flight:
             self._slot_free.clear()
             await self._slot_free.wait()
 
     async def wait_for_slots(self, count: int) -> None:
         """Wait until `count` more messages may be in flight. From `max_in_flight` on, wait until none is in flight."""
-        while self._out and self._out + count > self.max_in_flight:
+        while self.count and self.count + count > self.max_in_flight:
             self._slot_free.clear()
             await self._slot_free.wait()
 
-    def _check_room(self) -> None:
+    def check_room(self) -> None:
+        """Raise like `check_usable`, and `TooFast` if `max_in_flight` messages are in flight."""
         self.check_usable()
-        if self._out >= self.max_in_flight:
+        if self.count >= self.max_in_flight:
             raise TooFast(
                 f"{self.max_in_flight} messages of producer {self.group} are in flight: wait for some of their futures,"
                 " await send(), or raise max_in_flight"
@@ -132,14 +147,14 @@ class SendContext:
 
     def go(self, sending: InFlight) -> None:
         """Add a message to the messages in flight, and send it."""
-        self._in_flight.add(sending)
-        self._out += sending.count
+        self.in_flight.add(sending)
+        self.count += sending.count
         sending.start()
 
     def finished(self, sending: InFlight) -> None:
         """Called when a message has its outcome: removes it from the messages in flight."""
-        if sending in self._in_flight:
-            self._in_flight.remove(sending)
-            self._out -= sending.count
+        if sending in self.in_flight:
+            self.in_flight.remove(sending)
+            self.count -= sending.count
         if not self._slot_free.is_set():
             self._slot_free.set()

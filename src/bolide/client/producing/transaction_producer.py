@@ -73,21 +73,22 @@ class TransactionProducer(Producer):
             raise ArgumentError(f"producer {group} sends in transactions and needs a listener: give it one", "listener")
         check_method("listener", listener, "execute", "message, argument")
         check_method("listener", listener, "check", "message")
-        self.asked_by_brokers = True
-        self.listener = listener
+        self._sender.check_transaction = self._check_transaction
+        self._listener = listener
         self._checks = asyncio.Semaphore(concurrency)
-        self._threads = self.options.world.pool(concurrency, f"bolide-{group}")
+        self._threads = self._sender.options.world.pool(concurrency, f"bolide-{group}")
 
     async def start(self) -> Self:
         """Like `Producer.start`. Also registers the group with all brokers of the cluster, so that they can check
         transactions of other processes."""
         await super().start()
-        await self.instance.heartbeats.send()
-        self.instance.spawn(self._introduce(), "bolide introduction to brokers")
+        instance = self._sender.instance
+        await instance.heartbeats.send()
+        instance.spawn(self._introduce(), "bolide introduction to brokers")
         return self
 
     async def _introduce(self) -> None:
-        instance = self.instance
+        instance = self._sender.instance
         await instance.find_brokers(instance.brokers.keys())
         await instance.heartbeats.send()
 
@@ -114,18 +115,19 @@ class TransactionProducer(Producer):
         """
         if message.delayed:
             raise MessageRefused("a message in a transaction cannot have a delay: it appears at the commit", "message")
-        await self._wait_for_slot()
-        marks = f"TRAN_MSG\x01true\x02PGROUP\x01{self.group}\x02"
-        sent = await self._accept(message, queue, timeout, False, marks, TRANSACTION_PREPARED).future
+        sender = self._sender
+        await sender.wait_for_slot()
+        marks = f"TRAN_MSG\x01true\x02PGROUP\x01{sender.group}\x02"
+        sent = await sender.accept(message, queue, timeout, marks=marks, sys_flag=TRANSACTION_PREPARED).future
         if sent.status is not SendStatus.SEND_OK:
             result = TransactionResult(sent, TransactionState.ROLLBACK)
         else:
-            state, error = await self._ask_listener(self.listener.execute, sent.message_id, message, argument)
+            state, error = await self._ask_listener(self._listener.execute, sent.message_id, message, argument)
             result = TransactionResult(sent, state, error)
         await self._end_sent(message, result)
         return result
 
-    def check_transaction(self, address: str, command: Command) -> bool:
+    def _check_transaction(self, address: str, command: Command) -> bool:
         """Handle a broker's check of a transaction. Return False if the transaction is not of this group."""
         try:
             message = intact_message(command.body, "")
@@ -135,20 +137,21 @@ class TransactionProducer(Producer):
         except DamagedMessage as error:  # without a response the broker checks again, perhaps at another producer
             log.error("%s checks a transaction, but its message is damaged: %s", address, error)
             return True
-        message.codec = self.codec
-        if message.get_property(names.PGROUP) != self.group or self._instance is None:
+        sender = self._sender
+        message.codec = sender.codec
+        if message.get_property(names.PGROUP) != sender.group or sender.joined is None:
             return False
-        message.topic = without_namespace(self.options.namespace, message.topic)
-        self._instance.spawn(self._answer_check(address, message, command.ext()), f"transaction {message.message_id}")
+        message.topic = without_namespace(sender.options.namespace, message.topic)
+        sender.joined.spawn(self._answer_check(address, message, command.ext()), f"transaction {message.message_id}")
         return True
 
     async def _answer_check(self, address: str, message: ReceivedMessage, asked: dict[str, str]) -> None:
         async with self._checks:
-            state, _ = await self._ask_listener(self.listener.check, message.message_id, message)
+            state, _ = await self._ask_listener(self._listener.check, message.message_id, message)
         transaction_id = asked.get("transactionId") or message.message_id
         region_id = message.get_property(names.MSG_REGION) or DEFAULT_REGION
         call = EndTransactionCall(
-            self.group,
+            self._sender.group,
             message.topic,
             message.tags,
             " ".join(message.keys),
@@ -158,7 +161,7 @@ class TransactionProducer(Producer):
             address,
             True,
             region_id,
-            self.wall_ms(),
+            self._sender.wall_ms(),
         )
         ext = {
             "tranStateTableOffset": asked.get("tranStateTableOffset", ""),
@@ -169,12 +172,12 @@ class TransactionProducer(Producer):
 
     async def _end_sent(self, message: Message, result: TransactionResult) -> None:
         sent = result.sent
-        address = self.instance.master_address(sent.queue.broker_name)
+        address = self._sender.instance.master_address(sent.queue.broker_name)
         if address is None:
             log.warning("broker %s has no master now: it will check %s", sent.queue.broker_name, sent.message_id)
             return
         call = EndTransactionCall(
-            self.group,
+            self._sender.group,
             message.topic,
             message.tags,
             message.keys_text,
@@ -184,25 +187,25 @@ class TransactionProducer(Producer):
             address,
             False,
             sent.region_id,
-            self.wall_ms(),
+            self._sender.wall_ms(),
         )
         ext = {
             "tranStateTableOffset": str(sent.queue_offset),
             "commitLogOffset": str(decode_offset_message_id(sent.offset_message_id)[2]),
-            "topic": with_namespace(self.options.namespace, sent.queue.topic),
+            "topic": with_namespace(self._sender.options.namespace, sent.queue.topic),
             "bname": sent.queue.broker_name,
         }
         await self._end(call, ext)
 
     async def _end(self, call: EndTransactionCall, ext: dict[str, str]) -> None:
-        end_transaction(call, self.interceptors)
+        end_transaction(call, self._sender.interceptors)
         ext["producerGroup"] = call.group
         ext["commitOrRollback"] = str(int(call.state))
         ext["fromTransactionCheck"] = "true" if call.from_check else "false"
         ext["msgId"] = call.message_id
         ext["transactionId"] = call.transaction_id
         try:
-            await self.instance.oneway(call.broker_address, codes.END_TRANSACTION, ext)
+            await self._sender.instance.oneway(call.broker_address, codes.END_TRANSACTION, ext)
         except BolideError as error:
             log.warning("%s did not receive the end of %s (%s)", call.broker_address, call.message_id, error)
 
@@ -229,7 +232,7 @@ class TransactionProducer(Producer):
     async def _call(self, function: Any, *arguments: Any) -> Any:
         if inspect.iscoroutinefunction(function):
             return await function(*arguments)
-        outcome = await self.loop.run_in_executor(self._threads, function, *arguments)
+        outcome = await self._sender.loop.run_in_executor(self._threads, function, *arguments)
         if isinstance(outcome, Future):
             outcome = asyncio.wrap_future(outcome)
         return await outcome if inspect.isawaitable(outcome) else outcome
