@@ -1,4 +1,4 @@
-"""Options of typed bodies, such as `body.format` and `body.registry`, and the columns that follow from them.
+"""The format of typed bodies according to the options, and the columns that follow from it.
 
 Only names and types are determined here; `json_body`, `avro_body` and `protobuf_body` read the bodies.
 """
@@ -21,30 +21,14 @@ from bolide.bodies.registry import (
     SchemaError,
 )
 from bolide.bodies.registry_address import registry_at
+from bolide.spark.body.body_options import BODY_OPTIONS, COLUMN, FAIL, FORMATS, BodyOptions
 from bolide.spark.body.sql_types import ddl_fields
+from bolide.spark.declared import read_fields
 from bolide.spark.errors import OptionError
-from bolide.spark.option_values import either, one_of
+from bolide.spark.option_values import either
 
-FORMATS: Final = (JSON, AVRO, PROTOBUF)
-FAIL: Final = "fail"
-DROP: Final = "drop"
-COLUMN: Final = "column"
 CORRUPT_RECORD: Final = "_corrupt_record"
 """Column with the whole body of a bad record, for `body.onBadRecord` column. Null for good records."""
-BODY_OPTIONS: Final = (
-    "body.format",
-    "body.schema",
-    "body.writerSchema",
-    "body.descriptor",
-    "body.message",
-    "body.registry",
-    "body.registryUser",
-    "body.registryPassword",
-    "body.registryCertPath",
-    "body.subject",
-    "body.column",
-    "body.onBadRecord",
-)
 _MOST_DESCRIPTOR: Final = 8 << 20
 """Bytes of a descriptor set."""
 
@@ -87,19 +71,17 @@ def read_body_format(given: Mapping[str, str], taken: Collection[str]) -> BodyFo
 
     With `body.subject` it fetches the newest schema from the registry.
     """
-    kind = given.get("body.format", "").strip().lower()
-    if not kind:
-        for name in BODY_OPTIONS:
-            if name.lower() in given:
-                raise OptionError(f"option {name} needs option body.format: set it to {either(FORMATS)}")
+    if "body.format" not in given:
+        for one in BODY_OPTIONS:
+            if one.name.lower() in given:
+                raise OptionError(f"option {one.name} needs option body.format: set it to {either(FORMATS)}")
         return BodyFormat()
-    one_of(*FORMATS)("body.format", kind)
-    on_bad = one_of(FAIL, DROP, COLUMN)("body.onBadRecord", given.get("body.onbadrecord", FAIL).strip().lower())
-    _check_names(given, kind)
-    column = given.get("body.column", "").strip()
-    body = BodyFormat(kind, registry=_registry(given), column=column, on_bad_record=on_bad)
+    options = read_fields(BodyOptions, given)
+    kind, column = options.format, options.column or ""
+    _check_options(options, given)
+    body = BodyFormat(kind, registry=_registry(options), column=column, on_bad_record=options.on_bad_record)
     try:
-        body = _READERS[kind](body, given)
+        body = _READERS[kind](body, options)
     except SchemaError as error:
         raise OptionError(f"the schema of option body.format {kind} cannot be used: {error}") from None
     except RegistryError as error:
@@ -124,37 +106,37 @@ _OF_KIND: Final = {
 """Options that only some formats have."""
 
 
-def _check_names(given: Mapping[str, str], kind: str) -> None:
+def _check_options(options: BodyOptions, given: Collection[str]) -> None:
     """Raises OptionError for an option that this format does not have, or that contradicts another."""
     for name, kinds in _OF_KIND.items():
-        if name.lower() in given and kind not in kinds:
-            raise OptionError(f"option {name} is for body.format {either(kinds)}, not {kind}: leave it out")
+        if name.lower() in given and options.format not in kinds:
+            raise OptionError(f"option {name} is for body.format {either(kinds)}, not {options.format}: leave it out")
     for name in ("body.registryUser", "body.registryPassword", "body.registryCertPath", "body.subject"):
-        if name.lower() in given and "body.registry" not in given:
+        if name.lower() in given and options.registry is None:
             raise OptionError(f"option {name} needs option body.registry: the registry's address")
-    if ("body.registryuser" in given) != ("body.registrypassword" in given):
+    if (options.registry_user is None) != (options.registry_password is None):
         raise OptionError("options body.registryUser and body.registryPassword go together: set both or neither")
     for name in ("body.schema", "body.descriptor"):
-        if name.lower() in given and "body.subject" in given:
+        if name.lower() in given and options.subject is not None:
             raise OptionError(f"options {name} and body.subject contradict each other: give one of them")
-    if "body.writerschema" in given and "body.registry" in given:
+    if options.writer_schema is not None and options.registry is not None:
         raise OptionError("with option body.registry each body names its schema: leave body.writerSchema out")
 
 
-def _registry(given: Mapping[str, str]) -> RegistryAddress | None:
-    if "body.registry" not in given:
+def _registry(options: BodyOptions) -> RegistryAddress | None:
+    if options.registry is None:
         return None
     return RegistryAddress(
-        given["body.registry"].strip(),
-        given.get("body.registryuser", ""),
-        given.get("body.registrypassword", ""),
-        given.get("body.registrycertpath", ""),
+        options.registry,
+        options.registry_user or "",
+        options.registry_password or "",
+        options.registry_cert_path or "",
     )
 
 
-def _latest(body: BodyFormat, given: Mapping[str, str]) -> RegisteredSchema | None:
+def _latest(body: BodyFormat, options: BodyOptions) -> RegisteredSchema | None:
     """The newest schema of the subject that the options name. Raises OptionError, RegistryError."""
-    subject = given.get("body.subject", "").strip()
+    subject = options.subject
     if not subject or body.registry is None:
         return None
     found = registry_at(body.registry).latest(subject)
@@ -163,50 +145,50 @@ def _latest(body: BodyFormat, given: Mapping[str, str]) -> RegisteredSchema | No
     return found
 
 
-def _json(body: BodyFormat, given: Mapping[str, str]) -> BodyFormat:
+def _json(body: BodyFormat, options: BodyOptions) -> BodyFormat:
     from bolide.spark.body.json_schema_types import json_schema_fields
 
-    found = _latest(body, given)
-    text = given.get("body.schema", "").strip() if found is None else found.text
+    found = _latest(body, options)
+    text = (options.schema or "") if found is None else found.text
     if not text:
         return body  # a schema given to Spark names the columns then
     fields = json_schema_fields(text) if text.startswith("{") else ddl_fields(text)
     return replace(body, fields=tuple(fields.items()))
 
 
-def _avro(body: BodyFormat, given: Mapping[str, str]) -> BodyFormat:
+def _avro(body: BodyFormat, options: BodyOptions) -> BodyFormat:
     from bolide.bodies.avro import parsed_avro
     from bolide.spark.body.avro_types import avro_fields
 
-    found = _latest(body, given)
-    text = given.get("body.schema", "").strip() if found is None else found.text
+    found = _latest(body, options)
+    text = (options.schema or "") if found is None else found.text
     references = () if found is None else found.references
     if not text:
         wanted = "body.subject, or " if body.registry else ""
         raise OptionError(f"option body.format avro needs option {wanted}body.schema: the Avro schema as JSON")
     fields = avro_fields(text, references)
-    writer = given.get("body.writerschema", "").strip()
+    writer = options.writer_schema or ""
     for schema in (text, writer) if writer else (text,):
         parsed_avro(schema, references)
     return replace(body, fields=tuple(fields.items()), schema=text, references=references, writer_schema=writer)
 
 
-def _protobuf(body: BodyFormat, given: Mapping[str, str]) -> BodyFormat:
+def _protobuf(body: BodyFormat, options: BodyOptions) -> BodyFormat:
     from bolide.bodies.protobuf import ProtobufTypes, descriptor_set
     from bolide.spark.body.protobuf_types import protobuf_fields
 
-    found = _latest(body, given)
+    found = _latest(body, options)
     if found is not None:
         data = descriptor_set(found)
-    elif "body.descriptor" in given:
-        data = _file_of(given["body.descriptor"].strip())
+    elif options.descriptor is not None:
+        data = _file_of(options.descriptor)
     else:
         wanted = "body.subject, or " if body.registry else ""
         raise OptionError(
             f"option body.format protobuf needs option {wanted}body.descriptor: the file that protoc --include_imports"
             " --descriptor_set_out writes"
         )
-    descriptor: Any = ProtobufTypes.of_set(data).named(given.get("body.message", "").strip())
+    descriptor: Any = ProtobufTypes.of_set(data).named(options.message or "")
     fields = protobuf_fields(descriptor)
     text = base64.b64encode(data).decode()
     return replace(body, fields=tuple(fields.items()), schema=text, message=descriptor.full_name)

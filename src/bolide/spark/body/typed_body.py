@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from bolide.bodies.registry import AVRO, PROTOBUF
 from bolide.bodies.registry_address import registry_at
-from bolide.spark.body.body_format import CORRUPT_RECORD, DROP, FAIL, BodyFormat
+from bolide.spark.body.body_format import CORRUPT_RECORD, BodyFormat
+from bolide.spark.body.body_options import DROP, FAIL
 from bolide.spark.errors import BadBody
 
 Decoded = tuple[list[Any], Mapping[int, str]]

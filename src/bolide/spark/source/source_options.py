@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, fields
 from typing import Final
 
 from bolide.spark.body.body_format import BodyFormat, read_body_format
+from bolide.spark.body.body_options import BODY_OPTIONS
+from bolide.spark.body.body_options import COLUMNS as COLUMNS_HEADING
 from bolide.spark.declared import Option, check_names, option, options_in, read_fields
 from bolide.spark.errors import OptionError
 from bolide.spark.kafka_names import KAFKA_COLUMNS, KAFKA_OPTIONS
@@ -25,66 +27,14 @@ from bolide.spark.source.tls_options import Tls, read_tls
 
 EVERY_COLUMN: Final = "*"
 _STREAMS: Final = "Streams"
-_COLUMNS: Final = "Columns"
 _PULLS: Final = "maximum messages of a pull, and pulls that a task keeps in flight"
 _MANY: Final = 1 << 31
-_BODY: Final = (
-    Option(
-        "columns",
-        _COLUMNS,
-        "the columns to read, `*` for all of the above, and `property.NAME` for the value of a property: "
-        '`columns="body, property.colour"`. A narrower `.schema(...)` does the same. Spark has no other way to leave '
-        "columns out, and each costs time",
-    ),
-    Option(
-        "body.format",
-        _COLUMNS,
-        "`json`, `avro` or `protobuf`: fields of the body become columns ([Typed bodies](#typed-bodies))",
-    ),
-    Option(
-        "body.schema",
-        _COLUMNS,
-        "for JSON `id BIGINT, place STRUCT<city: STRING>` or a JSON Schema (or name the columns in `.schema(...)`); "
-        "for Avro a record's schema as JSON",
-    ),
-    Option(
-        "body.writerSchema",
-        _COLUMNS,
-        "the Avro schema with which bodies were written, if it is not `body.schema`",
-    ),
-    *(
-        Option(
-            name,
-            _COLUMNS,
-            "for Protobuf: the file that `protoc --include_imports --descriptor_set_out` writes, and the full name of "
-            "the message",
-        )
-        for name in ("body.descriptor", "body.message")
-    ),
-    *(
-        Option(name, _COLUMNS, "a schema registry, and the subject whose newest schema names the columns")
-        for name in ("body.registry", "body.subject")
-    ),
-    *(
-        Option(
-            name,
-            _COLUMNS,
-            "the user name and password for the registry, and a PEM file with the authorities that an `https` registry "
-            "is checked against",
-        )
-        for name in ("body.registryUser", "body.registryPassword", "body.registryCertPath")
-    ),
-    Option(
-        "body.column",
-        _COLUMNS,
-        "the name of a struct column for all fields, which may then have names such as `topic` or `tags`",
-    ),
-    Option(
-        "body.onBadRecord",
-        _COLUMNS,
-        "`fail` (default; says where the message is), `drop`, or `column`: fields are null and `_corrupt_record` holds "
-        "the body",
-    ),
+_SELECTED: Final = Option(
+    "columns",
+    COLUMNS_HEADING,
+    "the columns to read, `*` for all of the above, and `property.NAME` for the value of a property: "
+    '`columns="body, property.colour"`. A narrower `.schema(...)` does the same. Spark has no other way to leave '
+    "columns out, and each costs time",
 )
 
 
@@ -164,7 +114,8 @@ class SourceOptions(ClusterAccess):
 
 
 READ_OPTIONS: Final = (
-    *SELECTION, *POSITIONS, *options_in(RowFilters), *_BODY, *BAD_RECORDS, *options_in(SourceOptions), *options_in(Tls),
+    *SELECTION, *POSITIONS, *options_in(RowFilters), _SELECTED, *BODY_OPTIONS, *BAD_RECORDS,
+    *options_in(SourceOptions), *options_in(Tls),
 )  # fmt: skip
 """The options of a read. Options with one heading are in the order of the page that describes them."""
 KNOWN: Final = {name.lower(): name for name in (*(one.name for one in READ_OPTIONS), *TOPIC_NAMES)}
