@@ -18,7 +18,7 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.stats import BrokerStats
-from bolide.broker.pull.hold import HoldTable
+from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.send.send import SendService
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topic_config import MULTI_TAG, TopicConfig
@@ -135,7 +135,7 @@ class Way:
             self.host,
             self.stats,
             self.store,
-            HoldTable(10),
+            WaitTable(10),
             options,
         )
         if plain:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.outcome import Ask, Cold, Handler, HeldPull, Hold, Outcome, Parked, Reply, reply
+from bolide.broker.core.outcome import Ask, Cold, Handler, Hold, Outcome, Parked, Reply, Waiter, reply
 from bolide.broker.hooks import BrokerHook, ConsumeCall, Hooked, RequestCall, SendBackCall, SendCall
 from bolide.broker.refused import Refused
 from bolide.remoting import codes
@@ -154,13 +154,13 @@ def test_a_pull_is_followed_through_cold_and_hold_to_its_answer() -> None:
         head = encode(make_response(command, codes.SUCCESS, body=b"abcdef"))
         return Reply(None, head[:-6], [b"abc", memoryview(b"def")])
 
-    held = HeldPull(PEER, command, "T", queue_id=0, offset=7, deadline=5, again=found)
+    held = Waiter(PEER, command, ("T", 0), 5, found)
     handle = hooked(answering(lambda c: Cold([], lambda now: Hold(held))), command.code, Noting("a", seen))
     cold = handle(PEER, command, 1)
     assert isinstance(cold, Cold)
     hold = cold.again(2)
     assert isinstance(hold, Hold) and seen == ["a before_request 11", "a before_consume g T 0 7"]
-    answer = hold.held.again(3)
+    answer = hold.waiter.again(3)
     assert isinstance(answer, Reply) and answer.body == [b"abc", b"def"]
     assert seen[2:] == ["a after_consume 0", "a after_request 0"]
 

@@ -23,9 +23,9 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.link import Buffer
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.operator.inspection import MachineUse
-from bolide.broker.pull.hold import HoldTable
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.pull_filter import FilterCache
 from bolide.layout.message_id import encode_host
@@ -156,8 +156,8 @@ class Machine:
         parts.cut(self.configs, self.report.abnormal, now)
         flusher = FlushThread(self.flushes, store.sync_commit_log, self._call_soon, self._flushed, self._flush_failed)
         host = NodeHost(self, self._log, disk, self.pool, self._call_soon, self.clock, flusher, self.configs)
-        hold = HoldTable(options.pull.max_held_requests)
-        self.executor = Executor(parts.services, effects, host, parts.stats, store, hold, options)
+        waiters = WaitTable(options.pull.max_held_requests)
+        self.executor = Executor(parts.services, effects, host, parts.stats, store, waiters, options)
         parts.timers.load(now)
         parts.transactions.begin(now)
         parts.services.start(now)

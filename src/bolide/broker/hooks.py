@@ -259,7 +259,7 @@ class Hooked:
             answer = outcome.reply
             self._after(call, inner, whole(answer.frame, None) if answer.command is None else answer.command)
         elif isinstance(outcome, Hold):
-            outcome.held.again = on(outcome.held.again)
+            outcome.waiter.again = on(outcome.waiter.again)
         elif isinstance(outcome, Cold):
             outcome.again = on(outcome.again)
         elif isinstance(outcome, Ask):

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.hooks import Hooked
-from bolide.broker.pull.hold import HoldTable
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.layout.message_id import encode_host
 from bolide.node.access.admitting import admit
@@ -198,7 +198,7 @@ class BrokerNode:
         from bolide.node.metrics.broker_pages import serve_broker
 
         source = BrokerSource(
-            self.options, parts, self.store, self._executor, self._hold, self.connections, self._configs,
+            self.options, parts, self.store, self._executor, self._waiters, self.connections, self._configs,
             self._cold_reads, self._registration, self._tls.ends,
         )  # fmt: skip
         await serve_broker(monitoring, source, self.world, self.clock)
@@ -266,8 +266,8 @@ class BrokerNode:
 
     def _make_executor(self, parts: BrokerParts, effects: Effects, host: NodeHost) -> Executor:
         options = self.options
-        self._hold = hold = HoldTable(options.pull.max_held_requests)
-        self._executor = executor = Executor(parts.services, effects, host, parts.stats, self.store, hold, options)
+        self._waiters = waiters = WaitTable(options.pull.max_held_requests)
+        self._executor = executor = Executor(parts.services, effects, host, parts.stats, self.store, waiters, options)
         if self._joining.side is not None:
             executor.replication = parts.inspection.replicas = self._joining.side
         parts.inspection.waiting = Waits(executor)
@@ -405,7 +405,7 @@ class BrokerNode:
         for configure in self.parts.services.configured:
             configure(options)
         self._executor.gate.configure(options)
-        self._hold.configure(options.pull.max_held_requests)
+        self._waiters.configure(options.pull.max_held_requests)
         idle_ms = options.connections.server_channel_max_idle_time_seconds * 1000
         self.connections.configure(max_connections(options.connections, self.world), idle_ms)
         if self._registration is not None:

@@ -54,8 +54,8 @@ def test_a_message_is_pulled_from_every_queue_it_lists(parts: Parts) -> None:
 
 
 def test_a_pull_of_a_light_queue_is_held_until_one_comes(parts: Parts) -> None:
-    held = held_of(parts.pull(topic="%LMQ%a", sys_flag=6, suspend=1000)).held
-    assert (held.topic, held.queue_id) == ("%LMQ%a", 0)
+    held = held_of(parts.pull(topic="%LMQ%a", sys_flag=6, suspend=1000)).waiter
+    assert held.key == ("%LMQ%a", 0)
     parts.send(listing("%LMQ%a"))
     parts.store.write_pending()
     arrivals = parts.store.dispatch(1000, NOW)

@@ -12,7 +12,7 @@ import pytest
 from bolide.broker.consumers.assignments import ROUTE_WAIT_MS, AssignmentService, avg, avg_by_circle
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Hold, Outcome
-from bolide.broker.pull.hold import HoldTable
+from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.tables.clients import Client
 from bolide.broker.tables.groups import SubscriptionGroupConfig
 from bolide.broker.tables.topic_config import TopicConfig
@@ -103,14 +103,14 @@ def test_the_route_of_all_brokers_is_waited_for(parts: Assigning) -> None:
     parts.with_name_server()
     outcome = parts.query()
     assert isinstance(outcome, Hold) and parts.asked == ["T"]
-    assert outcome.held.deadline == NOW + ROUTE_WAIT_MS
-    table = HoldTable(10)
-    table.park(outcome.held)
+    assert outcome.waiter.deadline == NOW + ROUTE_WAIT_MS
+    table = WaitTable(10)
+    table.add(outcome.waiter)
     assert table.behind(parts.store.max_queue_offset) == []
     parts.service.route_arrived("T", [MessageQueue("T", name, 0) for name in ("z", "broker-a", "m")], NOW + 5)
-    ((place, queue_id),) = parts.effects.releases
-    assert table.release(place, queue_id) == [outcome.held]
-    assert queues(outcome.held.again(NOW + 5)) == [("broker-a", 0), ("m", 0)]
+    (key,) = parts.effects.releases
+    assert table.release(key) == [outcome.waiter]
+    assert queues(outcome.waiter.again(NOW + 5)) == [("broker-a", 0), ("m", 0)]
     assert queues(parts.query(NOW + 30_005, clientId="b")) == [("z", 0)] and parts.asked == ["T"]
     assert queues(parts.query(NOW + 30_006, clientId="b")) == [("z", 0)] and parts.asked == ["T", "T"]
     parts.service.route_arrived("T", None, NOW + 40_000)
@@ -122,7 +122,7 @@ def test_no_name_server_answers(parts: Assigning) -> None:
     outcome = parts.query()
     assert isinstance(outcome, Hold)
     parts.service.route_arrived("T", None, NOW)
-    assert queues(outcome.held.again(NOW)) is None
+    assert queues(outcome.waiter.again(NOW)) is None
     assert isinstance(parts.query(NOW + 1), Hold) and parts.asked == ["T", "T"]
 
 

@@ -124,9 +124,10 @@ def test_an_empty_poll_is_held_only_when_asked_to(parts: Parts) -> None:
     fill(parts)
     assert parts.pulled(offset=5).code == codes.PULL_NOT_FOUND
     hold = held_of(parts.pull(offset=5, sys_flag=6, suspend=15000, subscription="red"))
-    held = hold.held
-    assert (held.topic, held.queue_id, held.offset, held.deadline) == ("T", 0, 5, NOW + 15000)
-    assert held.tag_codes == {java_hash("red")}
+    held = hold.waiter
+    assert held.records is not None
+    assert (held.key, held.records.offset, held.deadline) == (("T", 0), 5, NOW + 15000)
+    assert held.records.tag_codes == {java_hash("red")}
     again = held.again(NOW + 15000)
     assert isinstance(again, object) and not hasattr(again, "held")
 
@@ -140,13 +141,13 @@ def test_only_not_found_is_held(parts: Parts) -> None:
 def test_short_polling_holds_for_its_own_time(tmp_path: Path) -> None:
     parts = Parts(tmp_path, long_polling_enable=False)
     fill(parts)
-    assert held_of(parts.pull(offset=5, sys_flag=6, suspend=15000)).held.deadline == NOW + 1000
+    assert held_of(parts.pull(offset=5, sys_flag=6, suspend=15000)).waiter.deadline == NOW + 1000
     parts.close()
 
 
 def test_the_first_pass_commits_the_offset_and_a_wake_up_does_not(parts: Parts) -> None:
     fill(parts)
-    held = held_of(parts.pull(offset=5, sys_flag=7, suspend=100, commitOffset=3)).held
+    held = held_of(parts.pull(offset=5, sys_flag=7, suspend=100, commitOffset=3)).waiter
     assert parts.offsets.query("g", "T", 0) == 3
     parts.offsets.commit("g", "T", 0, 4, NOW)
     held.again(NOW)
@@ -232,9 +233,10 @@ def test_sql_is_evaluated_on_the_properties_where_it_is_enabled(tmp_path: Path) 
         parts.answer(send_request(body=b"%d" % number, properties=text(n=str(number))))
     answer = parts.pulled(expressionType="SQL92", subscription="n >= 2")
     assert bodies(answer) == [b"2", b"3"] and offsets(answer)[0] == 4
-    held = held_of(parts.pull(offset=4, sys_flag=6, suspend=9, expressionType="SQL92", subscription="n = 1")).held
-    assert held.predicate is not None
-    assert held.predicate(b"n\x011\x02") and not held.predicate(b"n\x012\x02") and not held.predicate(b"n\x01x\x02")
+    held = held_of(parts.pull(offset=4, sys_flag=6, suspend=9, expressionType="SQL92", subscription="n = 1")).waiter
+    assert held.records is not None and held.records.predicate is not None
+    passes = held.records.predicate
+    assert passes(b"n\x011\x02") and not passes(b"n\x012\x02") and not passes(b"n\x01x\x02")
     parts.close()
 
 

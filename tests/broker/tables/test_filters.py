@@ -208,8 +208,9 @@ def test_data_of_another_bloom_filter_is_ignored(parts: Filtering) -> None:
 def test_a_held_pull_wakes_by_its_expression(parts: Filtering) -> None:
     parts.beat(sql("a > 1"))
     outcome = parts.pull(sys_flag=2, suspend=1000, subVersion=1)
-    assert isinstance(outcome, Hold) and outcome.held.predicate is not None
-    assert outcome.held.predicate(b"a\x012\x02") and not outcome.held.predicate(b"a\x011\x02")
+    assert isinstance(outcome, Hold) and outcome.waiter.records is not None
+    passes = outcome.waiter.records.predicate
+    assert passes is not None and passes(b"a\x012\x02") and not passes(b"a\x011\x02")
 
 
 def test_bitmaps_are_written_and_spare_reading_records(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import HeldPull, Hold, Outcome, Parked, reply
+from bolide.broker.core.outcome import Hold, NewRecords, Outcome, Parked, Waiter, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
-from bolide.broker.pull.hold import HoldTable
+from bolide.broker.core.wait_table import WaitTable
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
 from bolide.node.loop.executor import Executor
@@ -132,11 +132,17 @@ class World:
         self.answers: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self.effects = Effects()
         self.host = self.host_type()
-        self.hold = HoldTable(100)
+        self.waiters = WaitTable(100)
         self.services = Services([self.handlers()])
         self.closed_channels: list[Channel] = []
         self.executor = Executor(
-            self.services, self.effects, self.host, BrokerStats(NOW), self.store, self.hold, broker or BrokerOptions()
+            self.services,
+            self.effects,
+            self.host,
+            BrokerStats(NOW),
+            self.store,
+            self.waiters,
+            broker or BrokerOptions(),
         )
         self.peer = Channel(1, encode_host("10.0.0.1", 2), "10.0.0.1:2")
         self.other = Channel(2, encode_host("10.0.0.2", 2), "10.0.0.2:2")
@@ -181,6 +187,6 @@ def held(world: World, offset: int = 0, deadline: int = NOW + 100) -> Callable[[
         def again(now: int) -> Outcome:
             return reply(make_response(command, 19, "again"))
 
-        return Hold(HeldPull(world.peer, command, "T", queue_id=0, offset=offset, deadline=deadline, again=again))
+        return Hold(Waiter(world.peer, command, ("T", 0), deadline, again, NewRecords(offset)))
 
     return outcome

@@ -138,7 +138,7 @@ def test_a_held_pull_expires_and_a_closed_channel_takes_its_pulls_along(world: W
     assert world.got() == [(19, "again")]
     world.do(PULLS, held(world))
     world.executor.closed(world.peer, NOW)
-    assert world.hold.count == 0 and world.closed_channels == [world.peer]
+    assert world.waiters.count == 0 and world.closed_channels == [world.peer]
 
 
 def test_cold_reads_are_loaded_and_run_again_until_it_is_enough(world: World) -> None:
@@ -196,7 +196,7 @@ def test_effects_are_carried_out_at_the_end_of_the_turn(world: World) -> None:
     assert world.host.closed == [world.peer] and [names for names, _ in world.host.persisted] == [{"topics"}]
     assert world.host.registered == {"T"} and len(world.host.loads) == 1
     world.do(PULLS, held(world))
-    world.effects.release("T", 0)
+    world.effects.release(("T", 0))
     world.turn()
     assert world.got() == [(19, "again")]
 

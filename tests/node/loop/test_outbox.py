@@ -180,7 +180,7 @@ async def test_a_peer_that_reads_nothing_costs_little_and_loses_nothing(tmp_path
         try:
             async with silent_peer(node, asked) as sock:
                 if held:
-                    await until(lambda: node._hold.count == PULLS, "the pulls to be held")
+                    await until(lambda: node._waiters.count == PULLS, "the pulls to be held")
                     assert (await client.request(send_request(body=bytes(BODY)), PATIENCE)).code == 0
                 await until(lambda: outbox.unread > 0, "the peer to fall behind")
                 for _ in range(20):  # others continue, and their effects do not reach the silent one

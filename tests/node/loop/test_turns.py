@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.outcome import Hold, Outcome, Parked, reply
+from bolide.broker.core.outcome import Hold, NewRecords, Outcome, Parked, Waiter, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.layout.message_id import encode_host
@@ -141,9 +141,9 @@ def test_pulls_that_wake_together_are_shared_out(world: Shared) -> None:
     def hold_it(channel: Channel, command: Command, now: int) -> Outcome:
         outcome = found(command)
         assert isinstance(outcome, Hold)
-        outcome.held.command = command
-        outcome.held.predicate = lambda properties: True
-        outcome.held.again = lambda now: world.slow(channel, command, now)
+        outcome.waiter.command = command
+        outcome.waiter.records = NewRecords(0, predicate=lambda properties: True)
+        outcome.waiter.again = lambda now: world.slow(channel, command, now)
         return outcome
 
     world.answers[PULLS] = hold_it
@@ -151,7 +151,7 @@ def test_pulls_that_wake_together_are_shared_out(world: Shared) -> None:
     world.read(world.peer, 20, PULLS)
     world.loop.turn()
     world.cost = TEN_MS
-    assert world.hold.count == 20
+    assert world.waiters.count == 20
     world.executor.tick(NOW + 100)
     assert world.taken() <= 3
     while world.loop.soon:
@@ -168,9 +168,9 @@ def test_the_first_of_many_pulls_that_wake_are_answered_soon(world: Shared) -> N
     def hold_it(channel: Channel, command: Command, now: int) -> Outcome:
         outcome = found(command)
         assert isinstance(outcome, Hold)
-        outcome.held.command = command
-        outcome.held.predicate = lambda properties: True
-        outcome.held.again = lambda now: world.slow(channel, command, now)
+        outcome.waiter.command = command
+        outcome.waiter.records = NewRecords(0, predicate=lambda properties: True)
+        outcome.waiter.again = lambda now: world.slow(channel, command, now)
         return outcome
 
     world.answers[PULLS] = hold_it
@@ -196,8 +196,8 @@ def test_no_more_pulls_that_woke_wait_than_are_counted(world: Shared) -> None:
         outcome = held(world)(command)
         assert isinstance(outcome, Hold)
         again = functools.partial(world.slow, world.peer, command)
-        outcome.held.command, outcome.held.predicate, outcome.held.again = command, lambda properties: True, again
-        pulls.append(outcome.held)
+        records = NewRecords(0, predicate=lambda properties: True)
+        pulls.append(Waiter(world.peer, command, outcome.waiter.key, NOW, again, records))
     world.cost = 1
     resumer = Resumer(
         world.executor.outbox,

@@ -71,7 +71,7 @@ async def test_figures_follow_what_happens(tmp_path: Path) -> None:
         lag_times.tick(node.clock.now(), 1000)  # a round, though the last one was less than ten seconds ago
         await until(lambda: lag_times.age("T", "g", node.clock.now()) > 0, "an age")
         held = asyncio.create_task(client.request(pull_request(offset=5, sys_flag=6, suspend=60_000), PATIENCE))
-        await until(lambda: node._hold.count == 1, "the held pull")
+        await until(lambda: node._waiters.count == 1, "the held pull")
         now = await scraped(port_of(node))
         held.cancel()
     who = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "broker-a"}

@@ -38,7 +38,7 @@ async def test_a_slave_acts_while_the_master_is_away_which_then_knows_what_was_c
         assert (await asked(second.address, pull_request(offset=10))).code == codes.PULL_NOT_FOUND, "readers stay"
         assert (await asked(second.address, commit(7))).code == codes.SUCCESS
         held = asyncio.create_task(asked(second.address, pull_request(offset=10, sys_flag=6, suspend=600_000)))
-        await until(lambda: second._hold.count == 1)
+        await until(lambda: second._waiters.count == 1)
         first = await of.start("a", 0, **more)
         await of.lists(0, 1)
         assert (await held).code == codes.PULL_RETRY_IMMEDIATELY, "readers go back"

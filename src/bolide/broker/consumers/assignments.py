@@ -13,7 +13,7 @@ from typing import Any, Final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import HeldPull, Hold, Outcome, Reply, reply
+from bolide.broker.core.outcome import ROUTE, Hold, Outcome, Reply, Waiter, reply
 from bolide.broker.core.service import Routes, Table
 from bolide.broker.refused import TABLES_AT_MASTER
 from bolide.broker.tables.clients import Clients
@@ -38,9 +38,6 @@ PULL: Final = "PULL"
 FRESH_MS: Final = 30_000
 """Age from which a route is fetched again. The known route is used until then."""
 ROUTE_WAIT_MS: Final = 3_000
-WAITING: Final = "\0route of "
-"""Prefix of a pseudo topic: requests that wait for the route of a topic are held under it. It is not a valid topic
-name."""
 ROUTES_KEPT: Final = 10_000
 
 
@@ -97,10 +94,7 @@ class AssignmentService(Table):
             found = self._routes.get(body.topic)
             return self._answer(command, body, None if found is None else found[1])
 
-        deadline = now + ROUTE_WAIT_MS
-        return Hold(
-            HeldPull(channel, command, WAITING + body.topic, queue_id=0, offset=0, deadline=deadline, again=again)
-        )
+        return Hold(Waiter(channel, command, (body.topic, ROUTE), now + ROUTE_WAIT_MS, again))
 
     def route_arrived(self, topic: str, queues: list[MessageQueue] | None, now: int) -> None:
         """Store the readable queues of a topic and wake the pending requests. `queues` is None if no name server
@@ -110,7 +104,7 @@ class AssignmentService(Table):
             if len(self._routes) >= ROUTES_KEPT:
                 self._routes.clear()
             self._routes[topic] = (now, None if queues is None else sorted(queues))
-        self._effects.release(WAITING + topic, 0)
+        self._effects.release((topic, ROUTE))
 
     def _is_light(self, body: QueryAssignmentRequestBody) -> bool:
         """Return whether the topic is a light queue (LMQ). Name servers do not list light queues: they are on the

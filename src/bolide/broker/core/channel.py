@@ -46,10 +46,8 @@ class Channel:
         """Whether simple sends may follow its last read. If so, the next read tries the fast path first."""
         self.link: Link = NO_LINK
         """The transport's connection of this channel; used by the node, never by a service."""
-        self.held: int = 0
-        """Number of held pulls of this channel (limited, so that a peer cannot hold an unlimited number)."""
-        self.pulls: dict[Any, None] = {}
-        """Its held pulls, to remove when the channel closes."""
+        self.waiters: dict[Any, None] = {}
+        """Its held requests, to limit their number and to remove them when the channel closes."""
 
     def __repr__(self) -> str:
         return f"Channel({self.id}, {self.remote}, client_id={self.client_id!r})"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias, final
 
 from bolide.broker.core.channel import Channel
+from bolide.broker.core.outcome import Key
 from bolide.layout.broker_message import BrokerMessage
 from bolide.remoting.command import Command
 from bolide.store.disk.extents import Extent
@@ -32,7 +33,7 @@ class Effects:
         self.loads: list[tuple[list[Extent], Callable[[int], None]]] = []
         self.jobs: list[tuple[Job, Callable[[Job, str], None]]] = []
         self.wakes: list[object] = []
-        self.releases: list[tuple[str, int]] = []
+        self.releases: list[Key] = []
         self.aways: list[tuple[BrokerMessage, Callable[[str, int], None]]] = []
         self.pending: bool = False
         self._asked: dict[str, int] = {}
@@ -99,9 +100,9 @@ class Effects:
         self.wakes.append(service)
         self.pending = True
 
-    def release(self, topic: str, queue_id: int) -> None:
-        """Re-run the pulls held on this queue now, whatever arrived (a pending reset, a deleted topic)."""
-        self.releases.append((topic, queue_id))
+    def release(self, key: Key) -> None:
+        """Run the requests that wait under this key again now, whatever arrived (a pending reset, a route)."""
+        self.releases.append(key)
         self.pending = True
 
     def take(self) -> Effects:

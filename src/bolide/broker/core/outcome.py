@@ -40,46 +40,66 @@ class Parked:
         """Called by hooks with the final frame when it is sent."""
 
 
-@final
-class HeldPull:
-    """A pull without result, held until a matching record arrives or `deadline` (ms since epoch) passes.
+Key: TypeAlias = tuple[str, int]
+"""A topic and the id of a queue, or a negative number for another part of the topic, such as `ROUTE`."""
+ROUTE: Final = -1
+"""The topic's route."""
 
-    A record matches if its tags code is in ``tag_codes`` and ``predicate(properties)`` is true of its raw properties; a
-    test that is None matches every record. ``again(now)`` runs the whole pull again without holding.
+
+@final
+class NewRecords:
+    """The records that wake a waiter: they pass its filter, and their queue offset is `offset` or more.
+
+    A record passes if its tags code is in ``tag_codes`` and ``predicate(properties)`` is true of its raw properties; a
+    test that is None passes every record. `cost`: of checking one record, relative to a check of its tags.
+    """
+
+    def __init__(
+        self,
+        offset: int,
+        tag_codes: set[int] | None = None,
+        predicate: Callable[[bytes], bool] | None = None,
+        cost: int = 1,
+    ) -> None:
+        self.offset: int = offset
+        self.tag_codes: set[int] | None = tag_codes
+        self.predicate: Callable[[bytes], bool] | None = predicate
+        self.cost: int = cost
+
+
+@final
+class Waiter:
+    """A request that waits until its `key` is released, a record of the queue `key` matches `records`, or `deadline`
+    (ms since epoch) passes. Then ``again(now)`` runs the whole request again, and it may not wait a second time.
+
+    With `records` None, records do not wake it.
     """
 
     def __init__(
         self,
         channel: Channel,
         command: Command,
-        topic: str,
-        *,
-        queue_id: int,
-        offset: int,
+        key: Key,
         deadline: int,
         again: Callable[[int], Outcome],
+        records: NewRecords | None = None,
     ) -> None:
         self.channel: Channel = channel
         self.command: Command = command
-        self.topic: str = topic
-        self.queue_id: int = queue_id
-        self.offset: int = offset
+        self.key: Key = key
         self.deadline: int = deadline
-        self.tag_codes: set[int] | None = None
-        self.predicate: Callable[[bytes], bool] | None = None
         self.again: Callable[[int], Outcome] = again
-        self.cost: int = 1
-        """Cost of checking one record, relative to a check of its tags."""
+        self.records: NewRecords | None = records
         self.waiting: bool = False
-        """Whether it is in the hold table."""
+        """Whether it is in the table of waiters."""
 
 
 @final
 class Hold:
-    """Put this pull into the hold table. Sends no response now."""
+    """Put this request into the table of waiters. It is answered later."""
 
-    def __init__(self, held: HeldPull) -> None:
-        self.held: HeldPull = held
+    def __init__(self, waiter: Waiter) -> None:
+        self.waiter: Waiter = waiter
 
 
 @final

@@ -13,7 +13,7 @@ from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_LITE_TOPICS, is_system_group
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Cold, HeldPull, Hold, Outcome, Reply
+from bolide.broker.core.outcome import Cold, Hold, NewRecords, Outcome, Reply, Waiter
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, count
@@ -320,19 +320,16 @@ class PullService(Service):
     ) -> Hold:
         wait: int = header.suspend_timeout_millis if self._long_polling else self._short_polling_ms
         self._stats.pulls_held += 1
-        held = HeldPull(
+        records = NewRecords(header.queue_offset, chosen.tag_codes, chosen.predicate, chosen.cost)
+        waiter = Waiter(
             channel,
             command,
-            header.topic,
-            queue_id=header.queue_id,
-            offset=header.queue_offset,
-            deadline=now + max(wait, 0),
-            again=lambda later: self.pull(channel, command, False, later),
+            (header.topic, header.queue_id),
+            now + max(wait, 0),
+            lambda later: self.pull(channel, command, False, later),
+            records,
         )
-        held.tag_codes = chosen.tag_codes
-        held.predicate = chosen.predicate
-        held.cost = chosen.cost
-        return Hold(held)
+        return Hold(waiter)
 
     def _code(self, status: int, offset: int) -> int:
         if status == FOUND:

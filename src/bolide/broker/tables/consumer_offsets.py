@@ -161,7 +161,7 @@ class ConsumerOffsets(Table):
         self._table[key] = queues
         self._file.touch(key)
         self._ordered(now)
-        self._effects.release(topic, queue_id)
+        self._effects.release((topic, queue_id))
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
         """Return whether a reset of this queue is pending."""

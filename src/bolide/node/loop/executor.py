@@ -12,10 +12,10 @@ from typing import Final, assert_never, final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects, SendAway
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.outcome import Ask, Cold, HeldPull, Hold, Nothing, Outcome, Parked, Reply
+from bolide.broker.core.outcome import Ask, Cold, Hold, Nothing, Outcome, Parked, Reply, Waiter
 from bolide.broker.core.service import Service
 from bolide.broker.core.stats import BrokerStats
-from bolide.broker.pull.hold import HoldTable
+from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.refused import remark_of, response_code
 from bolide.broker.send.plain_sends import PlainSends, Taken
 from bolide.broker.send.send import SendService
@@ -39,7 +39,7 @@ from bolide.store.message_store import MessageStore
 PLAIN_SENDS: Final = (codes.SEND_MESSAGE_V2, codes.SEND_BATCH_MESSAGE, codes.SEND_MESSAGE)
 """Send codes whose simple requests may use the fast path."""
 SHORT_SWEEP_MS: Final = 1000
-"""Interval of the sweep of held pulls if longPollingEnable is off."""
+"""Interval of the sweep of waiters if longPollingEnable is off."""
 
 
 @final
@@ -53,7 +53,7 @@ class Executor:
         host: Host,
         stats: BrokerStats,
         store: MessageStore,
-        hold: HoldTable,
+        waiters: WaitTable,
         options: BrokerOptions,
     ) -> None:
         self._services: Services = services
@@ -69,7 +69,7 @@ class Executor:
         self._host: Host = host
         self.stats: BrokerStats = stats
         self._store: MessageStore = store
-        self._hold: HoldTable = hold
+        self._waiters: WaitTable = waiters
         self._flush_timeout_ms: int = options.send_patience
         self._sweep_ms: int = options.pull.hold_sweep_interval if options.pull.long_polling_enable else SHORT_SWEEP_MS
         self._next_sweep: int = 0
@@ -207,7 +207,7 @@ class Executor:
         elif isinstance(outcome, Reply):
             self._reply(channel, command, outcome)
         elif isinstance(outcome, Hold):
-            self._held(channel, command, outcome.held, now)
+            self._hold(channel, command, outcome.waiter)
         elif isinstance(outcome, Cold):
             self._resumer.cold(channel, command, outcome, COLD_ROUNDS)
         elif isinstance(outcome, Ask):
@@ -250,10 +250,9 @@ class Executor:
         channel.sends = True
         self._parked.add(ParkedReply(channel, frame, parked.offset, deadline, parked.after, tables), parked.wait)
 
-    def _held(self, channel: Channel, command: Command, held: HeldPull, now: int) -> None:
-        hold = self._hold
-        if channel.alive and not hold.park(held):
-            self._send(channel, command, later(command, f"{hold.count} pulls are held, maxHeldRequests"))
+    def _hold(self, channel: Channel, command: Command, waiter: Waiter) -> None:
+        if channel.alive and not self._waiters.add(waiter):
+            self._send(channel, command, later(command, f"{self._waiters.count} pulls are held, maxHeldRequests"))
 
     # ---- requests of the broker to clients
 
@@ -319,9 +318,8 @@ class Executor:
             return
         if arrivals:
             self._services.touched = True
-            hold = self._hold
-            if hold.count:
-                self._resumer.woken(hold.arrived(arrivals), now)
+            if self._waiters.count:
+                self._resumer.woken(self._waiters.arrived(arrivals), now)
             for hook in self._services.arrived_hooks:
                 hook(arrivals, now)
         log.answer(now)
@@ -351,8 +349,8 @@ class Executor:
             if channel.alive:
                 command.opaque = self._pending.next_opaque()
                 self.outbox.queue(channel, encode(command))
-        for topic, queue_id in noted.releases:
-            self._resumer.woken(self._hold.release(topic, queue_id), now)
+        for key in noted.releases:
+            self._resumer.woken(self._waiters.release(key), now)
         for channel in noted.closes:
             self._host.close(channel)
         if noted.persists:
@@ -375,9 +373,9 @@ class Executor:
         due = self._services.next_due()
         if due is not None:
             at = due
-        hold = self._hold
-        if hold.count:
-            deadline = hold.next_deadline()
+        waiters = self._waiters
+        if waiters.count:
+            deadline = waiters.next_deadline()
             if deadline is not None and deadline < at:
                 at = deadline
             if self._next_sweep < at:
@@ -388,22 +386,22 @@ class Executor:
         """Run all due work. The caller then ends the turn."""
         self._services.tick(now, self._tick_failed)
         self._persisted = self._effects.persisted  # no response waits for changes made by a tick
-        hold = self._hold
-        if hold.count:
-            self._resumer.woken(hold.expired(now), now)
+        waiters = self._waiters
+        if waiters.count:
+            self._resumer.woken(waiters.expired(now), now)
             if now >= self._next_sweep:
                 self._next_sweep = now + self._sweep_ms
-                self._resumer.woken(hold.behind(self._store.max_queue_offset), now)
+                self._resumer.woken(waiters.behind(self._store.max_queue_offset), now)
         self._log.answer_late(now)
         for asked in self._pending.take_late(now):
             self._finish(asked, None, now)
 
     def closed(self, channel: Channel, now: int) -> None:
-        """Called when a connection has closed: drop its held pulls, notify the services, and complete requests that
+        """Called when a connection has closed: drop its waiters, notify the services, and complete requests that
         wait for it."""
         channel.alive = False
         self.outbox.closed(channel)
-        self._hold.drop(channel)
+        self._waiters.drop(channel)
         for asked in self._pending.take_of(channel):
             self._finish(asked, None, now)
         for hook in self._services.closed_hooks:

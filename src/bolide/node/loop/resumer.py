@@ -1,4 +1,4 @@
-"""Runs requests again: held pulls that woke, cold requests whose data was loaded, and requests whose peer has read.
+"""Repeats requests: waiters that woke, cold requests whose data was loaded, and requests whose peer has read.
 
 Each request first checks in the outbox whether its peer accepts another response. So a peer that does not read receives
 no messages in the meantime.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.outcome import Cold, HeldPull, Outcome, Reply
+from bolide.broker.core.outcome import Cold, Outcome, Reply, Waiter
 from bolide.broker.core.stats import Durations
 from bolide.node.loop.host_protocol import Host
 from bolide.node.loop.outbox import Outbox, WaitingRequest
@@ -20,15 +20,15 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.request_routes import NO_CODES
 
 WAITING_MS: Final = 15
-"""Maximum time per turn for requests that waited for a turn, and for pulls that woke in an earlier turn."""
+"""Maximum time per turn for requests that waited for a turn."""
 WOKEN_MS: Final = 1
-"""Maximum time for woken pulls in the turn in which they woke. Their responses are sent at its end."""
+"""Maximum time for woken requests in the turn in which they woke. Their responses are sent at its end."""
 REST_MS: Final = 5
-"""Maximum time per later turn for the remaining woken pulls."""
+"""Maximum time per later turn for the remaining woken requests."""
 MOST_WOKEN: Final = 20_000
-"""Maximum number of woken pulls that wait for a turn. Above it, their peers are not read until they have run."""
+"""Maximum number of woken requests that wait for a turn. Above it, their peers are not read until they have run."""
 WOKEN_AT_ONCE: Final = 16
-"""Number of woken pulls to run before the clock is read."""
+"""Number of woken requests to run before the clock is read."""
 COLD_ROUNDS: Final = 8
 """Maximum number of runs of a request whose data left memory again. After that it fails with an error."""
 
@@ -56,16 +56,12 @@ class Resumer:
         """Returns the current time within a turn."""
         self.cold_reads: Durations = Durations()
         """Durations for which requests waited for data that was not in memory."""
-        self._woken: deque[HeldPull] = deque()
+        self._woken: deque[Waiter] = deque()
 
     @property
     def woken_left(self) -> int:
-        """Number of woken pulls that wait for a turn."""
+        """Number of woken requests that wait for a turn."""
         return len(self._woken)
-
-    def held(self, held: HeldPull, now: int) -> None:
-        """Run a held pull again. It is not held a second time."""
-        self._run(held.channel, held.command, held.again, COLD_ROUNDS, now)
 
     def cold(self, channel: Channel, command: Command, cold: Cold, rounds: int) -> None:
         """Load the missing data of a request into memory, then run the request again."""
@@ -119,19 +115,20 @@ class Resumer:
                 break
         return now
 
-    def woken(self, pulls: list[HeldPull], now: int) -> None:
-        """Run held pulls again. If there are very many, the rest runs in the next turns."""
-        if not pulls:
+    def woken(self, waiters: list[Waiter], now: int) -> None:
+        """Run these requests again. If there are very many, the rest runs in the next turns."""
+        if not waiters:
             return
-        self._woken.extend(pulls)
+        self._woken.extend(waiters)
         self._run_woken(now, WOKEN_MS)
         while len(self._woken) > MOST_WOKEN:
-            held = self._woken.pop()
-            if held.channel.alive:
-                self._outbox.postpone(held.channel, WaitingRequest(held.command, NO_CODES, held.again, COLD_ROUNDS))
+            waiter = self._woken.pop()
+            if waiter.channel.alive:
+                waiting = WaitingRequest(waiter.command, NO_CODES, waiter.again, COLD_ROUNDS)
+                self._outbox.postpone(waiter.channel, waiting)
 
     def serve_woken(self, now: int) -> None:
-        """Run pulls that woke in an earlier turn."""
+        """Run requests that woke in an earlier turn."""
         self._run_woken(now, REST_MS)
 
     def _run_woken(self, now: int, most_ms: int) -> None:
@@ -139,10 +136,10 @@ class Resumer:
         count = 0
         end = 0
         while woken:
-            held = woken.popleft()
-            self.held(held, now)
+            waiter = woken.popleft()
+            self._run(waiter.channel, waiter.command, waiter.again, COLD_ROUNDS, now)
             count += 1
-            if count % WOKEN_AT_ONCE != 0 and held.predicate is None:
+            if count % WOKEN_AT_ONCE != 0 and not filters(waiter):
                 continue
             late = self.clock()
             if end == 0:
@@ -170,6 +167,11 @@ class Resumer:
             self.cold(channel, command, outcome, rounds)
         else:
             self._settle(channel, command, outcome, now)
+
+
+def filters(waiter: Waiter) -> bool:
+    """Return whether the request runs an expression on records, which may take long."""
+    return waiter.records is not None and waiter.records.predicate is not None
 
 
 def _no_clock() -> int:

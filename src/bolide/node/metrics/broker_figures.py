@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from bolide.broker.core.names import is_internal_topic, is_system_group
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.stats import PUT_MS, Durations
+from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.operator.inspection import POOLS, MachineUse
-from bolide.broker.pull.hold import HoldTable
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
 from bolide.monitor.families import Families
 from bolide.node.assembly import BrokerParts
@@ -41,7 +41,7 @@ class BrokerSource:
     parts: BrokerParts
     store: MessageStore
     executor: Executor
-    hold: HoldTable
+    waiters: WaitTable
     connections: Connections
     configs: ConfigFiles
     cold_reads: ColdReads
@@ -227,7 +227,7 @@ class BrokerFigures:
             families.gauge(
                 "rocketmq_processor_watermark", "Requests that wait for their turn.", count, processor=processor
             )
-        families.gauge("bolide_held_pulls", "Pulls that wait for messages.", source.hold.count)
+        families.gauge("bolide_held_pulls", "Pulls that wait for messages.", source.waiters.count)
         families.gauge("bolide_parked_sends", "Sends that wait for the log.", source.executor.parked_count)
         oldest = max(source.executor.gate.oldest(now), 0) * MILLI
         families.gauge("bolide_oldest_send_seconds", "How long the first of them has waited.", oldest)

@@ -238,7 +238,7 @@ class Joining:
         if self._parts is not None:
             for topic in topics:
                 for queue_id in range(topic.read_queue_nums):
-                    self._parts.effects.release(topic.topic_name, queue_id)
+                    self._parts.effects.release((topic.topic_name, queue_id))
             self._parts.another_turn()
 
     def follows(self) -> bool:
