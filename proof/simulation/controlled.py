@@ -26,6 +26,7 @@ from proof.simulation.member_plans import MEMBER_FAULTS
 from proof.simulation.members import Members
 from proof.simulation.plan import Action, Value
 from proof.simulation.rare_places import FORMER, FULL_STOP
+from proof.simulation.replica_parts import membership_of, switching_of
 from proof.simulation.replicas import HA_PORT, LOOK_EVERY_S, TOLD_S, WAITS_S, Replicas
 
 LOOK_AT_MASTERS_S: Final = 0.05
@@ -211,7 +212,7 @@ class ControlledReplicas(Replicas):
         return -1 if last is None else last.number
 
     def _epochs_at(self, node: str) -> Epochs:
-        switching = self._node(node)._joining.switching
+        switching = switching_of(self._node(node))
         assert switching is not None
         return switching.epoch_log.epochs
 
@@ -220,14 +221,14 @@ class ControlledReplicas(Replicas):
         leader = self.leader(name)
         if leader is None:
             return False
-        switching = self._node(leader)._joining.switching
+        switching = switching_of(self._node(leader))
         sync_set = switching.sync_set if switching is not None else None
         return sync_set is not None and all(self._id_in(node, leader) in sync_set.members for node in self.sets[name])
 
     def _id_in(self, node: str, leader: str) -> int:
         """Return the id of a machine that has joined the epoch of this leader, or 0 if it has not."""
         running = self._running(node)
-        membership = None if running is None else running._joining._membership
+        membership = None if running is None else membership_of(running)
         if membership is None or membership.standing.epoch != self._epoch(leader):
             return 0
         return membership.standing.own_id
@@ -259,7 +260,7 @@ class ControlledReplicas(Replicas):
                 text = f"the log of {node} ends at {end}, and its set had confirmed what it has up to {held}"
                 self.findings.append(Finding(TRUNCATED, text))
         leader = self.leader(name)
-        switching = None if leader is None else self._node(leader)._joining.switching
+        switching = None if leader is None else switching_of(self._node(leader))
         if leader is None or switching is None or switching.sync_set is None:
             return
         confirmed = int(self._node(leader).store.confirm_offset)
@@ -332,7 +333,7 @@ class ControlledReplicas(Replicas):
         """Once it has found the front of its master's log, and while neither has bytes that flipped."""
         if self.members.rotten & {node, self.masters[name]}:
             return False
-        mine = slave._joining.switching
+        mine = switching_of(slave)
         link = mine.side if mine is not None else None
         session = link._session if isinstance(link, SwitchLink) and master.parts.role.may_write else None
         return session is not None and session.follows and bool(self._links(node, master))

@@ -10,6 +10,7 @@ from bolide.node.broker import BrokerNode
 from proof.ledger import Finding
 from proof.simulation.cluster import Cluster
 from proof.simulation.disk import Disk
+from proof.simulation.replica_parts import switching_of
 from proof.simulation.replicas import Replicas
 
 KEPT: Final = "a replica keeps what its set holds"
@@ -41,7 +42,7 @@ class Prefixes:
 
     def _look_at(self, node: str) -> Iterator[Finding]:
         running, disk = self._cluster.nodes.get(node), self._cluster.disks[node]
-        switching = running._joining.switching if isinstance(running, BrokerNode) else None
+        switching = switching_of(running) if isinstance(running, BrokerNode) else None
         if switching is None:
             return
         assert isinstance(running, BrokerNode)

@@ -25,6 +25,7 @@ from proof.simulation.core import HealthyCore
 from proof.simulation.disk import Disk
 from proof.simulation.faults import Faults
 from proof.simulation.plan import Action
+from proof.simulation.replica_parts import membership_of, switching_of
 from proof.simulation.replicas import Replicas
 from proof.simulation.stored_bytes import flip_in_log, flip_in_table
 
@@ -330,8 +331,8 @@ class Members:
         running = self._replicas._running(node)
         if running is None:
             return True
-        membership, switching = running._joining._membership, running._joining.switching
-        assert membership is not None and switching is not None
+        membership, switching = membership_of(running), switching_of(running)
+        assert switching is not None
         return bool(switching.refused() or "move its files" in membership._said)
 
     def _refusers(self, name: str, node: str) -> bool:
@@ -370,7 +371,7 @@ class Members:
         """No other member leads: remove the damaged member's old id, and let the longest log of the others lead."""
         replicas = self._replicas
         running = replicas._running(node)
-        old = running._joining._membership.standing.own_id if running and running._joining._membership else 0
+        old = membership_of(running).standing.own_id if running else 0
         if self._stuck(node) or self._elected.takes(node) or self._refusers(name, node):
             await self._set_aside(node)
         await self._hand_over(name, node, old)
@@ -385,8 +386,7 @@ class Members:
         best = max(rest, key=ends.__getitem__, default=None)
         if best is None:
             return
-        membership = replicas._node(best)._joining._membership
-        assert membership is not None
+        membership = membership_of(replicas._node(best))
         controllers = ";".join(f"{self._cluster.machine(one).ip}:9877" for one in self._faults.controllers)
         self.switched += 1
         self._replicas._ledger.crashed(name, ahead=True)  # groups may have consumed messages of the removed log

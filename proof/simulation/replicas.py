@@ -22,6 +22,7 @@ from proof.ledger import Finding, Ledger
 from proof.simulation.cluster import BROKER_CONF, Cluster, NotInTime
 from proof.simulation.faults import RESTART_EVERY_S, Faults
 from proof.simulation.plan import Action, Value
+from proof.simulation.replica_parts import link_of, links_of
 from proof.simulation.replica_stores import queues_lack, settled, tables_lack
 
 LOOK_EVERY_S: Final = 0.5
@@ -239,7 +240,7 @@ class Replicas:
                 master.parts.topics.table.keys() <= slave.parts.topics.table.keys()
             ):  # it asks for them from time to time
                 found[node] = int(slave.store.log.written_offset)
-        links = master._joining.slaves
+        links = links_of(master)
         acknowledged = links._in_sync.acknowledged if links is not None and int(self._wanted["in_sync"]) > 1 else 1
         return list(found) if max(found.values(), default=0) >= acknowledged else []
 
@@ -365,8 +366,7 @@ class Replicas:
 
     def _follows_again(self, name: str, node: str) -> bool:
         """Whether a slave that may have a log of its own was found to have its master's."""
-        slave, master = self._node(node), self._node(self.masters[name])
-        link = slave._joining.master
+        link, master = link_of(self._node(node)), self._node(self.masters[name])
         session = link._session if link is not None else None
         if session is None or not session.compared or self.differs(node):
             return False
@@ -374,7 +374,7 @@ class Replicas:
 
     def _links(self, node: str, master: BrokerNode) -> list[HAConnectionRuntimeInfo]:
         """A slave's connections, as its master sees them."""
-        side, ip = master._joining.side, self._cluster.hosts[node].ip
+        side, ip = master._replication.side, self._cluster.hosts[node].ip
         connections = side.connections(0) if side is not None else []
         return [one for one in connections if one.addr.startswith(f"{ip}:")]
 

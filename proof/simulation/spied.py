@@ -10,6 +10,7 @@ from bolide.node.controller.node import ControllerNode
 from bolide.replication.epochs import Epochs
 from proof.simulation.cluster import Cluster
 from proof.simulation.disk import Disk
+from proof.simulation.replica_parts import switching_of
 from proof.simulation.replicas import Replicas
 
 
@@ -55,7 +56,7 @@ class Spied:
     def epochs(self, node: str) -> Epochs:
         """Return the epochs of a running replica's log."""
         running = self._cluster.nodes.get(node)
-        switching = running._joining.switching if isinstance(running, BrokerNode) else None
+        switching = switching_of(running) if isinstance(running, BrokerNode) else None
         return Epochs() if switching is None else switching.epoch_log.epochs
 
     def end(self, node: str) -> int:

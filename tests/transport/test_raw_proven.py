@@ -63,7 +63,7 @@ async def test_only_slaves_that_prove_themselves_get_the_log(tmp_path: Path, cap
             assert int(to.store.written_offset) == 0
         held += [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_PENDING + 6)]
         try:
-            assert of._joining.slaves is not None and of._joining.slaves.connections(0) == []
+            assert of._replication.side is not None and of._replication.side.connections(0) == []
             async with slave(tmp_path / "c", of, **MEMBER) as to:
                 await same(of, to)
         finally:
@@ -81,7 +81,7 @@ async def test_connections_without_proof_are_closed_in_time_and_at_the_stop(tmp_
             writer.close()
     async with master(tmp_path / "b", in_sync_replicas=1, **MEMBER) as of:
         reader, writer = await asyncio.open_connection("127.0.0.1", of.options.replication.ha_listen_port)
-        await until(lambda: len(of._joining._shaking.pending) == 1)
+        await until(lambda: len(of._slave_port._shaking.pending) == 1)
     assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
     writer.close()
 

@@ -23,6 +23,7 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.link import Buffer
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.role import Role
 from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.operator.inspection import MachineUse
@@ -146,7 +147,15 @@ class Machine:
         self.report = store.load(now)
         keys = UniqKeys(HOST[:4], 1, 2)
         around = Surroundings(
-            HOST, keys, dict, lambda changes: None, lambda: MachineUse(1 << 40, 1 << 40, 0), self.clock, None, self._log
+            Role.of(options),
+            HOST,
+            keys,
+            dict,
+            lambda changes: None,
+            lambda: MachineUse(1 << 40, 1 << 40, 0),
+            self.clock,
+            None,
+            self._log,
         )
         self.parts = parts = BrokerParts(options, store, effects, around, filters, [], now)
         self.configs = ConfigFiles(

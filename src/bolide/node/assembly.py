@@ -33,14 +33,12 @@ from bolide.broker.delay.timers import TimerService
 from bolide.broker.operator.acl_admin import AclAdminService
 from bolide.broker.operator.broker_config import BrokerConfigService
 from bolide.broker.operator.consume_stats import ConsumeStatsService
-from bolide.broker.operator.controlled import ControlledService
 from bolide.broker.operator.engines import EngineService
 from bolide.broker.operator.fall_behind import FallBehind
 from bolide.broker.operator.following import Following
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.operator.inspection import InspectService, MachineUse
 from bolide.broker.operator.lag_times import LagTimes
-from bolide.broker.operator.members import MembersService
 from bolide.broker.operator.query import QueryService
 from bolide.broker.operator.relay import RelayService
 from bolide.broker.operator.topic_admin import Picks, TopicAdminService
@@ -73,6 +71,8 @@ from bolide.store.timer.timer_files import TimerFiles
 class Surroundings(Struct, frozen=True):
     """Interface of a broker's services to the node around them."""
 
+    role: Role
+    """The role of this broker. `role.become` changes it."""
     store_host: bytes
     """The address stored with every record: 4 or 16 address bytes and an int32 port."""
     uniq_keys: UniqKeys
@@ -131,8 +131,7 @@ class BrokerParts:
         picks: Picks | None = None,
     ) -> None:
         levels = parse_delay_levels(options.shape.message_delay_level)
-        self.role = role = Role.of(options)
-        """The role of this broker. `role.become` changes it."""
+        self.role = role = around.role
         self.stats = stats = BrokerStats(now)
         tables = BrokerTables.of(options, effects, now)
         self.topics, self.groups, self.offsets = topics, groups, offsets = tables.topics, tables.groups, tables.offsets
@@ -206,11 +205,9 @@ class BrokerParts:
         self._users, self._acls = Users(), Acls()
         acl_admin = AclAdminService(options, self._users, self._acls, effects)
         self.user_admin = UserAdminService(options, self._users, effects, acl_admin.dropped)
-        self.controlled = ControlledService(options, store, self.role)
-        self.members = MembersService(store, self.role)
         self.untold = UntoldTopics(store, self.topics, self.role, effects, log)
         self._halves_away = away = HalvesAway(options, self.role, store, self.transactions.halves, effects)
-        return self.user_admin, acl_admin, self.controlled, EngineService(options), self.members, self.untold, away
+        return self.user_admin, acl_admin, EngineService(options), self.untold, away
 
     def plain_gate(self, options: BrokerOptions, accounts: Accounts) -> PlainGate:
         """Return the authorizer of every request, with aclEnable."""

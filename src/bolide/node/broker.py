@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.core.role import Role
 from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.hooks import Hooked
 from bolide.broker.tables.filters import ConsumerFilters
@@ -44,10 +45,11 @@ from bolide.node.ports.connection_limit import connections_of, max_connections
 from bolide.node.ports.daemon_port import DaemonPort
 from bolide.node.ports.fast_port import fast_port
 from bolide.node.ports.tls_renewal import TlsRenewal
-from bolide.node.replication.acting import ActingSet
-from bolide.node.replication.joining import Joining
 from bolide.node.replication.link_to_master import LoopParts
+from bolide.node.replication.mode import ModeParts, ReplicationMode
+from bolide.node.replication.modes import replication_mode
 from bolide.node.replication.node_parts import NodeParts
+from bolide.node.replication.slave_port import SlavePort
 from bolide.node.routes.master_tables import MasterTables
 from bolide.node.routes.name_servers import check_name_servers, name_server_context
 from bolide.node.routes.registrar import Place, Registration
@@ -148,9 +150,9 @@ class BrokerNode:
         if fast is not None:
             self._ports.append(fast)
         self.monitoring = made_monitoring(options.process, options.place.bind_address, world, life)
-        self._joining = joining = Joining(options, world, self.port, self._log)
-        life.callback(joining.close_port)
-        for context in (to_name_servers, ingress.tls, *joining.contexts):
+        self._slave_port = slave_port = SlavePort(options, world, self.port, self._log)
+        life.callback(slave_port.close)
+        for context in (to_name_servers, ingress.tls, *slave_port.contexts):
             self._tls.add(context)
         self._served = False
         life.callback(self._write_tables)
@@ -162,9 +164,11 @@ class BrokerNode:
         life.push_async_callback(world.in_thread, pool.shutdown)
         routes = None
         if options.registration.namesrv_addr:
-            routes = RouteBook(options.registration.namesrv_addr, self._route_told, to_name_servers, world)
-            routes.credentials = options.access.inner_credentials
+            credentials = options.access.inner_credentials
+            servers = options.registration.namesrv_addr
+            routes = RouteBook(servers, self._route_told, to_name_servers, world, credentials)
             life.push_async_callback(routes.stop)
+        self._replication = mode = self._make_mode(effects, to_name_servers)
         parts = self._make_parts(life, effects, filters, routes, now)
         host = self._make_host(life, parts, pool)
         executor = self._make_executor(parts, effects, host)
@@ -180,7 +184,7 @@ class BrokerNode:
         parts.services.start(now)
         turns.start()
         self._served = True
-        life.push_async_callback(joining.stop)
+        life.push_async_callback(mode.stop)
         life.push_async_callback(self._drain)
         await self._serve(turns, parts, ingress)
         self._tls.start()
@@ -188,7 +192,7 @@ class BrokerNode:
         sweep = asyncio.create_task(self._close_idle())
         life.callback(sweep.cancel)
         if options.registration.namesrv_addr:
-            await self._register_first(life, parts, to_name_servers)
+            await self._register_first(life, parts, turns, to_name_servers)
         if self.monitoring is not None:
             await self._watch(self.monitoring, parts)
             life.push_async_callback(self.monitoring.stop)  # before anything that it reports is closed
@@ -202,6 +206,22 @@ class BrokerNode:
             self._cold_reads, self._registration, self._tls.ends,
         )  # fmt: skip
         await serve_broker(monitoring, source, self.world, self.clock)
+
+    def _make_mode(self, effects: Effects, tls: RenewedContext | None) -> ReplicationMode:
+        options, port = self.options, self._slave_port
+        return replication_mode(
+            ModeParts(
+                options,
+                self.world,
+                self.store,
+                self._report,
+                Role.of(options),
+                Place(self.address, host_port(options.place.broker_ip2 or self.ip, port.number)),
+                port,
+                LoopParts(effects, self.another_turn, self.clock.now, self.world, self._log, tls),
+                self.store_failed,
+            )
+        )
 
     def _make_parts(
         self, life: AsyncExitStack, effects: Effects, filters: ConsumerFilters, routes: RouteBook | None, now: int
@@ -219,6 +239,7 @@ class BrokerNode:
         hooked = Hooked(hooks, partial(log_failure, self._log))
         picks = TopicPicks(self._dispatchers, hooked, settings)
         around = Surroundings(
+            self._replication.role,
             encode_host(self.ip, self.port),
             UniqKeys(encode_host(self.ip, 0)[:-4], world.process_id(), world.random.getrandbits(32)),
             self.settings,
@@ -228,8 +249,7 @@ class BrokerNode:
             routes.ask if routes is not None else None,
             self._log,
         )
-        self._loop = loop_parts = LoopParts(effects, self.another_turn, self.clock.now, world, self._log)
-        more = [self._dispatchers, *self._joining.services(store, loop_parts, self._report)]
+        more = [self._dispatchers, *self._replication.services()]
         self.parts = parts = BrokerParts(options, store, effects, around, filters, more, now, picks)
         self._cold_reads = ColdReads(store, options.pull.max_cold_read_bytes)
         self._cold_reads.around(parts.services.table)
@@ -268,8 +288,10 @@ class BrokerNode:
         options = self.options
         self._waiters = waiters = WaitTable(options.pull.max_held_requests)
         self._executor = executor = Executor(parts.services, effects, host, parts.stats, self.store, waiters, options)
-        if self._joining.side is not None:
-            executor.replication = parts.inspection.replicas = self._joining.side
+        side = self._replication.side
+        if side is not None:
+            executor.replication = parts.inspection.replicas = side
+        executor.send_away = self._replication.send_away
         parts.inspection.waiting = Waits(executor)
         return executor
 
@@ -283,45 +305,26 @@ class BrokerNode:
         for port, not_served in zip(self._ports, (NO_CODES, parts.services.not_on_fast_port), strict=False):
             front = Front(turns, self.connections, parts.stats, self._log, not_served)
             await port.serve(accepting(front, *limits, ingress, self._unfinished))
-        await self._joining.serve()
+        await self._replication.serve()
 
-    async def _register_first(self, life: AsyncExitStack, parts: BrokerParts, tls: RenewedContext | None) -> None:
-        options = self.options
-        place = Place(self.address, host_port(options.place.broker_ip2 or self.ip, self._joining.port))
-        told = None if parts.role.may_write else self._master_told
-        if told is not None:
-            self.master_tables = tables = MasterTables(
-                parts.following, self.address, self._log_end, self.another_turn, tls, self.world
-            )
-            tables.credentials = options.access.inner_credentials
-            life.push_async_callback(tables.stop)
-        self._registration = registration = Registration(
-            options, place, parts.topics, tls, self.world, parts.role, told
+    async def _register_first(
+        self, life: AsyncExitStack, parts: BrokerParts, turns: Turns, tls: RenewedContext | None
+    ) -> None:
+        options, mode, role = self.options, self._replication, parts.role
+        self.master_tables = tables = MasterTables(
+            parts.following, self.address, self._log_end, self.another_turn, tls, self.world, options=options
         )
+        life.push_async_callback(tables.stop)
+        told = None if role.may_write else self._master_told
+        self._registration = registration = Registration(options, mode.place, parts.topics, tls, self.world, role, told)
         life.push_async_callback(registration.stop)
-        if options.controlled.enable_controller_mode and self.master_tables is not None and self._turns is not None:
-            self._joining.introduce(parts.members, place)
-            back = partial(parts.cut, self._configs)
-            node = NodeParts(
-                parts.role, parts.topics, parts.services, self._executor, self._turns, self.master_tables,
-                registration, back,
-            )  # fmt: skip
-            self._joining.join(node, self.address, tls, self.store_failed, parts.controlled)
-            life.push_async_callback(self._joining.leave)
-            if await self._joining.first_part(FIRST_REGISTRATION_S):
-                await registration.first(FIRST_REGISTRATION_S)
-            return
-        self._joining.introduce(parts.members, place)
-        if self.master_tables is not None:
-            self.master_tables.start()
-        if options.acting.enable_slave_acting_master:
-            acting = ActingSet(options, parts, registration, self._joining, self._loop._replace(tls=tls))
-            self._executor.send_away = acting.others.send
-            life.push_async_callback(acting.stop)
-            await acting.start(place, FIRST_REGISTRATION_S)
-        else:
-            registration.start()
-            await registration.first(FIRST_REGISTRATION_S)
+        life.push_async_callback(mode.leave)
+        back = partial(parts.cut, self._configs)
+        node = NodeParts(
+            role, parts.topics, parts.services, self._executor, turns, tables, registration, parts.following,
+            parts.work_changed, back,
+        )  # fmt: skip
+        await mode.join(node, FIRST_REGISTRATION_S)
 
     def _master_told(self, address: str, ha_address: str) -> None:
         """Set the master of this slave, as returned by name servers."""
@@ -331,7 +334,7 @@ class BrokerNode:
             self._log.info("the master is %s, its log comes from %s", *told)
         if self.master_tables is not None:
             self.master_tables.master_is(address)
-        self._joining.master_told(ha_address)
+        self._replication.master_told(ha_address)
 
     def _log_end(self) -> int:
         return int(self.store.flushed_offset)

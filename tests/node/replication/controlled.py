@@ -91,7 +91,7 @@ class ControlledSet:
 
         def agreed() -> bool:
             for node in self.running.values():
-                switching = node._joining.switching
+                switching = node._replication.side
                 if node.parts.role.may_write and switching is not None and switching.sync_set is not None:
                     return self.in_sync() == set(ids) == set(switching.sync_set.members)
             return False

@@ -58,7 +58,7 @@ async def test_a_master_registers_once_the_slave_that_runs_follows(tmp_path: Pat
         await until(lambda: second.parts.role.acting)
         first = await of.start("a", 0, ha_send_heartbeat_interval=60_000)
         await of.lists(0, 1)
-        assert first._joining.followed_by("127.0.0.1")
+        assert first._replication.followed_by("127.0.0.1")
         assert codes_of(await send(first, 5)) == OK
         await same(first, second)
 
@@ -69,7 +69,7 @@ async def test_a_slave_that_never_follows_does_not_keep_its_master_away(tmp_path
         await until(lambda: second.parts.role.acting)
         first = await of.start("a", 0)
         await of.lists(0, 1)
-        assert not first._joining.followed_by("127.0.0.1")
+        assert not first._replication.followed_by("127.0.0.1")
         assert codes_of(await send(first, 5)) == OK
 
 
@@ -108,9 +108,9 @@ async def test_sends_wait_for_fewer_where_fewer_are_there(tmp_path: Path) -> Non
         assert codes_of(await send(first, 5)) == OK
         second = await of.start("b", 1, total_replicas=1)
         await of.lists(0, 1)
-        await until(lambda: first._joining.slaves is not None and first._joining.slaves.in_sync(0) == 1)
+        await until(lambda: first._replication.side is not None and first._replication.side.in_sync(0) == 1)
         assert codes_of(await send(first, 5)) == OK
         assert int(second.store.written_offset) == int(first.store.written_offset)
         await of.stop("b")
-        await until(lambda: first._joining.slaves is not None and first._joining.slaves.in_sync(0) == 0)
+        await until(lambda: first._replication.side is not None and first._replication.side.in_sync(0) == 0)
         assert codes_of(await send(first, 5)) == OK

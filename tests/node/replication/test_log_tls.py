@@ -14,7 +14,7 @@ import pytest
 from bolide.broker.core.options import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.node.machine.node_world import RealNodeWorld
-from bolide.node.replication.joining import log_address
+from bolide.node.replication.slave_port import log_address
 from bolide.transport.raw_tls import MOST_SHAKING
 from proof.kit.waiting import PATIENCE, until
 from tests.node.replication.controlled import hand_over
@@ -91,7 +91,7 @@ async def test_who_has_no_certificate_gets_no_log(
         async with slave(tmp_path / "b", of, **follows(strange, ours)) as to:
             await until(lambda: "the connection to the master" in caplog.text)
             assert int(to.store.written_offset) == 0
-        assert of._joining.slaves is not None and of._joining.slaves.connections(0) == []
+        assert of._replication.side is not None and of._replication.side.connections(0) == []
 
 
 @needs_openssl
@@ -124,7 +124,7 @@ async def test_idle_connections_keep_no_slave_out(tmp_path: Path, ours: Certific
 async def test_a_handshake_that_does_not_end_is_given_up_at_the_stop(tmp_path: Path, ours: Certificate) -> None:
     async with master(tmp_path / "a", in_sync_replicas=1, **serves(ours, ours)) as of:
         reader, writer = await asyncio.open_connection("127.0.0.1", of.options.replication.ha_listen_port)
-        entrance = of._joining._shaking
+        entrance = of._slave_port._shaking
         assert entrance is not None
         await until(lambda: len(entrance.shaking) == 1)
     assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
@@ -154,7 +154,7 @@ async def test_without_tls_the_log_is_served_on_the_address_of_the_set_only(tmp_
     assert log_address(by_tls, world) == "0.0.0.0"
     settings = {"broker_role": "SYNC_MASTER", "broker_ip1": "127.0.0.1", "broker_ip2": "127.0.0.2", **anywhere}
     async with node_of(tmp_path, **settings) as of:
-        port = of._joining.port
+        port = of._slave_port.number
         with socket.create_connection(("127.0.0.2", port), PATIENCE):
             pass
         with pytest.raises(ConnectionRefusedError):

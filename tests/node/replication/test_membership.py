@@ -131,7 +131,7 @@ async def test_a_replica_that_the_controller_does_not_know_keeps_nobody_in_the_s
         writer.write(encode_hello(Hello(9)))
         assert await reader.read(1)
         writer.write(encode_report(0))
-        switching = first._joining.switching
+        switching = first._replication.side
         assert switching is not None
         await until(lambda: switching.sync_set is not None and switching.sync_set.holders(0) == 3)
         await of.stop("b")

@@ -81,8 +81,8 @@ async def test_a_copied_folder_is_refused_while_its_original_lives_and_afterward
         with caplog.at_level(logging.WARNING):
             clone = await of.start("clone", **SETTINGS)
             await until(lambda: "last registered from another start of its broker" in caplog.text)
-        assert clone._joining.switching is not None and clone._joining.switching.side is None, "it follows nobody"
+        assert clone._replication.side is not None and clone._replication.side.side is None, "it follows nobody"
         await of.stop("c")
         await of.all_in_sync(1, 2)
-        assert clone._joining.switching.side is None
+        assert clone._replication.side.side is None
         assert codes_of(await send(of.master(), 5)) == OK

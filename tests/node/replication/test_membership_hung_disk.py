@@ -48,7 +48,7 @@ def epoch(of: ControlledSet) -> int:
 def lives(of: ControlledSet, node: BrokerNode) -> bool:
     """Whether the controller hears a broker."""
     one = of.controller._controller.sets["broker-a"].value
-    membership = node._joining._membership
+    membership = node._replication.membership
     assert membership is not None
     alive = of.controller._controller.live.alive_in(one, of.controller._clock.now())
     return membership.standing.own_id in alive
@@ -95,7 +95,7 @@ async def test_a_master_alone_keeps_its_office(tmp_path: Path, disk: StallableFi
         await of.leads(first)
         with stalled(disk):
             waits = asyncio.create_task(send(first, 1))
-            switching = first._joining.switching
+            switching = first._replication.side
             assert switching is not None
             await until(lambda: switching._settling.hung)
             await until(lambda: not switching._begins)
@@ -127,12 +127,12 @@ async def test_an_election_that_the_disk_does_not_survive_makes_no_master(tmp_pa
         await of.leads(first)
         await of.start("b", **SETTINGS)
         await of.all_in_sync(1, 2)
-        switching = first._joining.switching
+        switching = first._replication.side
         assert switching is not None
         with stalled(disk):
             waits = asyncio.create_task(send(first, 1))
             await until(lambda: switching._settling.hung and not first.parts.role.may_write)
-            membership = first._joining._membership
+            membership = first._replication.membership
             assert membership is not None
             told = await membership._told()
             with pytest.raises(Exception, match="the disk of the store hangs"):

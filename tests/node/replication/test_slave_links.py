@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bolide.node.broker import BrokerNode
-from bolide.node.replication.joining import SERVED_S
+from bolide.node.replication.default_ha import SERVED_S
 from bolide.node.replication.slave_links import (
     GATHER_BYTES,
     GATHER_MS,
@@ -60,7 +60,7 @@ async def ended(slave: Slave) -> None:
 
 
 def slaves_of(node: BrokerNode) -> SlaveLinks:
-    found = node._joining.slaves
+    found = node._replication.side
     assert found is not None
     return found
 
@@ -190,7 +190,7 @@ async def test_an_async_master_listens_where_the_port_is_set(tmp_path: Path, cap
         assert "follows from offset 0" in caplog.text
         slave[1].close()
     async with node_of(tmp_path) as node:
-        assert node._joining.side is None
+        assert node._replication.side is None
 
 
 async def test_a_stop_waits_until_a_slave_that_keeps_up_has_everything(

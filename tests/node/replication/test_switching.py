@@ -61,7 +61,7 @@ async def test_what_only_the_old_master_has_is_cut_when_it_follows(tmp_path: Pat
         agreed = int(first.store.written_offset)
         # Nobody takes the slave out of the set, and it hears nothing more: what is sent now is the master's alone.
         await of.controller.stop()
-        await second._joining.switching._link.stop()
+        await second._replication.side._link.stop()
         unanswered = asyncio.create_task(send(first, 5, 700, first=900))
         await until(lambda: first.waiting_sends == 5 and int(first.store.flushed_offset) > agreed)
         assert first.store.max_queue_offset("T", 0) == 20, "nobody is given what is not confirmed"
@@ -128,7 +128,7 @@ async def test_slave_asks_for_a_topic_when_a_message_arrives_in_a_queue_that_it_
         first, second = await of.pair(all_ack_in_sync_state_set=True)
         assert codes_of(await send(first, 1)) == OK
         await until(lambda: "T" in second.parts.topics.table)
-        switching, tables = second._joining.switching, second.master_tables
+        switching, tables = second._replication.side, second.master_tables
         assert switching is not None and tables is not None
         await tables.stop()
         tables._soon = False
@@ -163,7 +163,7 @@ async def test_a_master_that_returns_serves_nobody_what_another_could_be_elected
         first = await of.start("a", all_ack_in_sync_state_set=True)
         await of.leads(first)
         assert codes_of(await send(first, 5)) == OK
-        role, switching = first.parts.role, first._joining.switching
+        role, switching = first.parts.role, first._replication.side
         assert switching is not None
         await switching.lead(Told(1, first.address, 1, frozenset((1, 2)), 0), 1)
         assert not role.may_write
@@ -179,7 +179,7 @@ async def test_a_master_that_is_elected_once_more_confirms_nothing_in_between(tm
     """What waits for replicas of the old epoch is not acknowledged by the new one, which begins with nobody."""
     async with controlled(tmp_path) as of:
         first, second, waiting = await five_sends_that_wait(of)
-        role, switching = first.parts.role, first._joining.switching
+        role, switching = first.parts.role, first._replication.side
         assert switching is not None
         parts: list[bool] = []
         role.told.append(lambda role, now: parts.append(role.may_write))
@@ -193,7 +193,7 @@ async def test_a_master_that_is_elected_once_more_confirms_nothing_in_between(tm
 async def test_a_slave_is_read_once_its_log_is_known_to_be_its_masters(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of:
         first, second = await of.pair(slave_read_enable=True)
-        role, switching = second.parts.role, second._joining.switching
+        role, switching = second.parts.role, second._replication.side
         assert switching is not None
         await until(lambda: role.may_serve)
         await switching.follow(Told(1, first.address, 1, frozenset((1, 2)), 2), 2)
@@ -223,8 +223,8 @@ async def speaking(stream: bytes) -> AsyncIterator[str]:
 
 
 def switching_of(node: BrokerNode) -> Switching:
-    assert node._joining.switching is not None
-    return node._joining.switching
+    assert node._replication.side is not None
+    return node._replication.side
 
 
 @pytest.mark.parametrize("settings", [{"in_sync_replicas": 2}, {}])

@@ -39,7 +39,7 @@ class Replicas(Protocol):
 
 
 class NoReplicas:
-    """Replicas of a standalone broker."""
+    """State of a broker without slaves and without a master. A base of brokers that have one of them."""
 
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
         """Always empty."""

@@ -24,13 +24,20 @@ from bolide.store.message_store import MessageStore
 class ControlledService(Service):
     """Serves the requests of one broker. `role` is read for each response."""
 
-    def __init__(self, options: BrokerOptions, store: MessageStore, role: Role) -> None:
+    def __init__(
+        self,
+        options: BrokerOptions,
+        store: MessageStore,
+        role: Role,
+        epochs: Callable[[], Epochs] | None = None,
+        notified: Callable[[], None] | None = None,
+    ) -> None:
         self._options = options
         self._store = store
         self._role = role
-        self.epochs: Callable[[], Epochs] | None = None
+        self.epochs = epochs
         """Returns the epochs of the log. None for a broker without a controller."""
-        self.notified: Callable[[], None] | None = None
+        self.notified = notified
         """Triggers a query to the controller for the master."""
 
     def routes(self) -> Routes:

@@ -31,17 +31,24 @@ class BrokerPlace(Protocol):
 
 
 class MembersService(Service):
-    """Serves the requests of one broker. The node sets its attributes."""
+    """Serves the requests of one broker."""
 
-    def __init__(self, store: MessageStore, role: Role) -> None:
+    def __init__(
+        self,
+        store: MessageStore,
+        role: Role,
+        notified: Callable[[], None] | None = None,
+        log_told: Callable[[str], None] | None = None,
+        place: BrokerPlace | None = None,
+    ) -> None:
         self._role = role
         self._began_at = int(store.end_offset)
-        self.notified: Callable[[], None] | None = None
+        self.notified = notified
         """Triggers a query to a name server for the members of the set. None for a broker that is never an acting
         master."""
-        self.log_told: Callable[[str], None] | None = None
+        self.log_told = log_told
         """Called with the address of a master's log. None for a broker that never replicates, or has a controller."""
-        self.place: BrokerPlace | None = None
+        self.place = place
         """Addresses of a master that serves its log, else None."""
 
     def routes(self) -> Routes:

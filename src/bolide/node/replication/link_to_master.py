@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 
 from bolide.access.users import Credentials
 from bolide.broker.core.effects import Effects
+from bolide.broker.core.replicas import NoReplicas
 from bolide.broker.core.service import Service
 from bolide.errors import BolideError
-from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
+from bolide.remoting.bodies.replication import HAClientRuntimeInfo
 from bolide.replication.errors import LogKept, NotReplicated
 from bolide.replication.pacing import Pace
 from bolide.replication.slave import SlaveSession
@@ -49,11 +50,13 @@ class LoopParts(NamedTuple):
     """Credentials of the proof between slave and master. None: no proof, or proof by certificates."""
 
 
-class LinkToMaster(Service):
+class LinkToMaster(Service, NoReplicas):
     """Connection of this broker to its master. Implements `node.loop.host_protocol.Replication`, `broker.core.replicas`
     and `RawOwner`. Subclasses implement the protocol of their mode."""
 
-    def __init__(self, store: MessageStore, pace: Pace, parts: LoopParts) -> None:
+    def __init__(self, store: MessageStore, pace: Pace, parts: LoopParts, woken: Service | None = None) -> None:
+        """`woken`: service whose `due` is re-evaluated when a connection starts; None: the link itself."""
+        self._woken = woken if woken is not None else self
         self._store = store
         self._raw = RawLog(store)
         self._raw.follow()
@@ -83,8 +86,6 @@ class LinkToMaster(Service):
         self._had_all_at = 0
         self._heartbeat = pace.heartbeat
         self._retry_s = pace.heartbeat / 1000  # 5 s, as in RocketMQ
-        self.woken: Service = self
-        """Service whose `due` is re-evaluated when a connection starts."""
 
     # ---- connection management
 
@@ -144,7 +145,7 @@ class LinkToMaster(Service):
         self._follows = False
         try:
             self._write(self._begin(self._clock()))
-            self._parts.effects.wake(self.woken)
+            self._parts.effects.wake(self._woken)
             self._another_turn()
             if not connection.closing:
                 await self._ended.wait()
@@ -270,26 +271,6 @@ class LinkToMaster(Service):
 
     def late(self, end: int) -> bool:
         """Always False: no send waits for slaves of a slave."""
-        return False
-
-    def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
-        """Always empty: a slave has no slaves."""
-        return []
-
-    def lags(self, now: int) -> dict[str, int]:
-        """Always empty: a slave has no slaves."""
-        return {}
-
-    def in_sync(self, now: int) -> int:
-        """Always 0: a slave has no slaves."""
-        return 0
-
-    def expelled(self) -> int:
-        """Always 0: a slave has no slaves."""
-        return 0
-
-    def disk_hangs(self) -> bool:
-        """Always False: not used in default HA mode."""
         return False
 
     def link(self, now: int) -> HAClientRuntimeInfo:

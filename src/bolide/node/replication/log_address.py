@@ -17,11 +17,6 @@ from bolide.world.contract import World
 TIMEOUT_S: Final = 3.0
 
 
-async def nowhere(master: str) -> str:
-    """Return "". Used before other brokers can be queried."""
-    return ""
-
-
 class Asker:
     """Sends each request over a new connection. It signs them if the broker has inner credentials."""
 

@@ -1,4 +1,4 @@
-"""The parts of a node that a change of its role affects."""
+"""The parts of a node that exist once its services do, and that a change of its role affects."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from bolide.broker.core.role import Role
+from bolide.broker.operator.following import Following
 from bolide.broker.tables.topics import TopicTable
 from bolide.node.loop.executor import Executor
 from bolide.node.loop.services import Services
@@ -16,7 +17,7 @@ from bolide.node.routes.registrar import Registration
 
 
 class NodeParts(Struct, frozen=True):
-    """The parts that `Switching` changes."""
+    """The parts that a replication mode uses and changes after it has joined its set."""
 
     role: Role
     topics: TopicTable
@@ -24,6 +25,10 @@ class NodeParts(Struct, frozen=True):
     executor: Executor
     turns: Turns
     tables: MasterTables
+    """Copies the master's tables, once started."""
     names: Registration
+    following: Following
+    work_changed: Callable[[int], None]
+    """Called with the time when background work starts, stops, or sends its messages to other sets."""
     set_progress_back: Callable[[bool, int], object]
     """Moves progress beyond the end of a queue back to it; that of consumers only if the log may have lost some."""

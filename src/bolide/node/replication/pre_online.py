@@ -10,19 +10,15 @@ and does not delay the master. (Java's slave replicates any log.)
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.role import Role
 from bolide.broker.operator.following import Following
-from bolide.broker.operator.members import BrokerPlace
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
-from bolide.node.replication.joining import Joining
 from bolide.node.replication.log_address import Asker
+from bolide.node.replication.mode import ModeParts, ReplicationMode
 from bolide.node.routes.members import Members
 from bolide.remoting import codes
 from bolide.remoting.command import Command
@@ -30,8 +26,6 @@ from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.replication import ExchangeHAInfoRequestHeader, ExchangeHAInfoResponseHeader
 from bolide.remoting.json import parse_long
 from bolide.transport.address import split_address
-from bolide.transport.tls_contexts import RenewedContext
-from bolide.world.contract import World
 
 RETRY_S: Final = 1.0
 LOOK_S: Final = 0.05
@@ -47,27 +41,18 @@ class NotReady(BolideError):
 class PreOnline:
     """Startup of one broker. `place`: its addresses."""
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        place: BrokerPlace,
-        role: Role,
-        joining: Joining,
-        following: Following,
-        tls: RenewedContext | None,
-        world: World,
-        log: logging.Logger,
-    ) -> None:
-        self._log = log
+    def __init__(self, around: ModeParts, mode: ReplicationMode, following: Following) -> None:
+        options, loop = around.options, around.loop
+        self._log = loop.log
         # a slave reconnects after one interval
         self._follows_s = 2 * options.replication.ha_send_heartbeat_interval / 1000
         self._options = options
-        self._place = place
-        self._role = role
-        self._joining = joining
+        self._place = around.place
+        self._role = around.role
+        self._mode = mode
         self._following = following
-        self._asker = Asker(world, tls, options.access.inner_credentials)
-        self._world = world
+        self._asker = Asker(loop.world, loop.tls, options.access.inner_credentials)
+        self._world = loop.world
         self._asked: set[int] = set()
 
     async def run(self, members: Members) -> None:
@@ -90,7 +75,7 @@ class PreOnline:
             if MASTER_ID in others:
                 await self._join(others[MASTER_ID])
             return
-        if self._joining.slaves is None:
+        if self._mode.side is None:
             return
         for number in sorted(others.keys() - self._asked):
             await self._take_back(number, others[number])
@@ -101,8 +86,8 @@ class PreOnline:
         answer = await self._ask(master, codes.EXCHANGE_BROKER_HA_INFO, ExchangeHAInfoRequestHeader().to_ext())
         told = decode_header(answer, ExchangeHAInfoResponseHeader)
         if told.master_ha_address:
-            self._joining.master_told(told.master_ha_address)
-            if not await self._until(self._joining.follows):
+            self._mode.master_told(told.master_ha_address)
+            if not await self._until(self._mode.follows):
                 raise NotReady(f"the master {master} is not followed after {self._follows_s:.0f} s")
 
     async def _take_back(self, number: int, slave: str) -> None:
@@ -113,7 +98,7 @@ class PreOnline:
         )
         await self._ask(slave, codes.EXCHANGE_BROKER_HA_INFO, told.to_ext())
         host = split_address(slave)[0]
-        follows = await self._until(lambda: self._joining.followed_by(host))
+        follows = await self._until(lambda: self._mode.followed_by(host))
         if not follows:
             self._log.warning("the slave %d at %s does not follow after %.0f s", number, slave, self._follows_s)
         answer = await self._ask(slave, codes.GET_ALL_CONSUMER_OFFSET, {})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from bolide.broker.core.effects import Effects
+from bolide.broker.core.replicas import NoReplicas
 from bolide.broker.core.service import Service
 from bolide.node.replication.slave_sessions import Holders, MasterSide
-from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
+from bolide.remoting.bodies.replication import HAConnectionRuntimeInfo
 from bolide.replication.caught_up import CaughtUp
 from bolide.replication.errors import NotReplicated
 from bolide.replication.master import KnownAhead, MasterSession
@@ -55,7 +56,18 @@ class _Slave:
         self.caught_up = CaughtUp()
 
 
-class SlaveLinks(Service):
+class LinkHooks(NamedTuple):
+    """The parts of `SlaveLinks` that depend on the mode of replication."""
+
+    open_session: Callable[[int, int], MasterSide] | None = None
+    """`open_session(key, now)` starts a session of controller mode. None: use sessions of default HA mode."""
+    woken: Service | None = None
+    """Service whose `due` is re-evaluated when a slave connects. None: the links themselves."""
+    short_told: Callable[[bool], None] | None = None
+    """Called when machines in sync become too few for sends, or enough."""
+
+
+class SlaveLinks(Service, NoReplicas):
     """All slaves of this broker. Implements `node.loop.host_protocol.Replication`, `broker.core.replicas`
     and `RawOwner`."""
 
@@ -68,16 +80,13 @@ class SlaveLinks(Service):
         another_turn: Callable[[], None],
         clock: Callable[[], int],
         log: logging.Logger,
-        open_session: Callable[[int, int], MasterSide] | None = None,
+        hooks: LinkHooks = LinkHooks(),  # noqa: B008  it cannot change
     ) -> None:
-        """`open_session(key, now)` starts a session of controller mode. None: use sessions of default HA mode."""
-        self.short_told: Callable[[bool], None] | None = None
-        """Called when machines in sync become too few for sends, or enough."""
+        self._short_told = hooks.short_told
         self._short = False
-        self.woken: Service = self
-        """Service whose `due` is re-evaluated when a slave connects."""
-        self._open_session = open_session if open_session is not None else self._plain
-        self._waited_for = in_sync.waits or open_session is not None
+        self._woken = hooks.woken if hooks.woken is not None else self
+        self._open_session = hooks.open_session if hooks.open_session is not None else self._plain
+        self._waited_for = in_sync.waits or hooks.open_session is not None
         """Whether a send or the confirm offset may wait for a slave's report."""
         self._store = store
         self._raw = RawLog(store)
@@ -107,7 +116,7 @@ class SlaveLinks(Service):
         self._keys += 1
         session = self._open_session(self._keys, self._clock())
         self._slaves[connection] = _Slave(self._keys, connection, session, CheckedSpans(self._store.log))
-        self._effects.wake(self.woken)
+        self._effects.wake(self._woken)
         self._another_turn()
 
     def _plain(self, key: int, now: int) -> MasterSide:
@@ -195,9 +204,9 @@ class SlaveLinks(Service):
             cap = self._in_sync.holds_back(int(self._store.end_offset), now)
             if self._in_sync.waits:
                 self._store.replicated_offset = cap
-        if self.short_told is not None and self._in_sync.short(int(self._store.end_offset)) != self._short:
+        if self._short_told is not None and self._in_sync.short(int(self._store.end_offset)) != self._short:
             self._short = not self._short
-            self.short_told(self._short)
+            self._short_told(self._short)
         if not self._slaves:
             return
         budget = TURN_BYTES
@@ -223,7 +232,7 @@ class SlaveLinks(Service):
         if not self._waited_for and 0 < lacks < GATHER_BYTES and 0 <= now - slave.sent_at < GATHER_MS:
             if not slave.gathers:
                 slave.gathers = True
-                self._effects.wake(self.woken)
+                self._effects.wake(self._woken)
             return budget
         slave.gathers = False
         parts: list[bytes | memoryview] = []
@@ -321,26 +330,6 @@ class SlaveLinks(Service):
     def in_sync(self, now: int) -> int:
         """Return the number of slaves in sync."""
         return self._in_sync.count(int(self._raw.end)) - 1
-
-    def expelled(self) -> int:
-        """Always 0 in default HA mode."""
-        return 0
-
-    def disk_hangs(self) -> bool:
-        """Always False: not used in default HA mode."""
-        return False
-
-    def link(self, now: int) -> HAClientRuntimeInfo:
-        """Return an empty state: a master has no master."""
-        return HAClientRuntimeInfo()
-
-    def refused(self) -> str:
-        """Always "": a master has no master."""
-        return ""
-
-    def lag_ms(self, now: int) -> int:
-        """Always 0 on a master."""
-        return 0
 
 
 def host_of(connection: RawConnection) -> str:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
+from bolide.broker.core.service import Service
 from bolide.errors import BolideError
 from bolide.node.replication.epoch_log import EpochLog
 from bolide.node.replication.link_to_master import LinkToMaster, LoopParts
@@ -45,10 +46,11 @@ class SwitchLink(LinkToMaster):
         followed: FollowedMaster,
         cut: Callable[[int], Awaitable[None]],
         following: Callable[[bool], None],
+        woken: Service,
     ) -> None:
         """`cut` truncates the store's log. `following` is called with True once this log is a prefix of the master's,
         with False if this slave rejects the master."""
-        super().__init__(store, pace, parts)
+        super().__init__(store, pace, parts, woken)
         self._retry_s = min(self._retry_s, RETRY_S)
         self._followed_by = followed
         self._epoch_log = followed.epoch_log

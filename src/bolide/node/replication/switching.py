@@ -20,10 +20,9 @@ from bolide.node.machine.node_world import NodeWorld
 from bolide.node.replication.epoch_file import NAME
 from bolide.node.replication.epoch_log import EpochLog
 from bolide.node.replication.link_to_master import LoopParts
-from bolide.node.replication.log_address import nowhere
 from bolide.node.replication.nobody import Nobody
 from bolide.node.replication.node_parts import NodeParts
-from bolide.node.replication.slave_links import WRITE_HIGH, SlaveLinks
+from bolide.node.replication.slave_links import WRITE_HIGH, LinkHooks, SlaveLinks
 from bolide.node.replication.switch_link import FollowedMaster, SwitchLink
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.replication.absences import Absences
@@ -69,8 +68,14 @@ class Switching(Service):
         pace: Pace,
         parts: LoopParts,
         report: RecoveryReport,
+        log_address: Callable[[str], Awaitable[str]],
+        look_at_set: Callable[[], None],
     ) -> None:
-        """`report`: how the last run ended. Raises `StoreDamaged`."""
+        """`report`: how the last run ended. `log_address` queries the broker at an address for the address of its log;
+        it returns "" if that does not respond. `look_at_set` is called when the in-sync set may have to change.
+
+        Raises `StoreDamaged`.
+        """
         self._options = options
         self._world = world
         self._store = store
@@ -93,22 +98,16 @@ class Switching(Service):
         """Whether this broker is becoming the master."""
         self._unknown: dict[tuple[str, int], None] = {}
         """Queues for which the master was already queried, because a message of an unknown topic or queue arrived."""
-        self.look_at_set: Callable[[], None] = self._set_told_nobody
-        """Called when the in-sync set may have to change."""
-        self.log_address: Callable[[str], Awaitable[str]] = nowhere
-        """Queries the broker at an address for the address of its log; returns "" if it does not respond."""
+        self._look_at_set = look_at_set
+        self._log_address = log_address
         # Startup dispatches the whole log, including records that may be truncated later.
         store.replicated_offset = min(store.dispatched_offset, store.maintenance.checkpoint.confirm_physical_offset)
         store.maintenance.confirmed = lambda: int(store.confirm_offset)
         self.held = HeldBySet(min(store.maintenance.checkpoint.held_offset, int(store.end_offset)))
         store.maintenance.held = lambda: self.held.offset
 
-    def _set_told_nobody(self) -> None:
-        """Does nothing. Used until the broker is a member of its set."""
-
     def around(self, node: NodeParts) -> None:
         """Set the node that contains this replication."""
-        node.tables.careful = True
         self._node = node
 
     @property
@@ -200,11 +199,10 @@ class Switching(Service):
             lambda: int(store.confirm_offset), self.epoch_log.sure_end,
         )  # fmt: skip
         file_size = int(store.shape.commit_log_segment_size)
-        self._slaves = slaves = SlaveLinks(
+        self._slaves = SlaveLinks(
             store, confirming, pace, parts.effects, parts.another_turn, parts.clock, parts.log,
-            lambda key, now: confirming.session(file_size, pace, key, now),
+            LinkHooks(open_session=lambda key, now: confirming.session(file_size, pace, key, now), woken=self),
         )  # fmt: skip
-        slaves.woken = self
         self._confirming = confirming
 
     async def follow(self, told: Told, own_id: int) -> None:
@@ -214,13 +212,13 @@ class Switching(Service):
         await self.lose()
         hello = Hello(own_id, options.controlled.sync_from_last_file, options.controlled.async_learner, wants_held=True)
         followed = FollowedMaster(
-            told.epoch, lambda: self.log_address(told.address), hello, self.epoch_log, self.held,
+            told.epoch, lambda: self._log_address(told.address), hello, self.epoch_log, self.held,
             options.controlled.all_ack_in_sync_state_set,
         )  # fmt: skip
         self._link = link = SwitchLink(
-            store, self._pace, self._parts, followed, self.cut, lambda follows: self._following(told.address, follows)
-        )
-        link.woken = self
+            store, self._pace, self._parts, followed, self.cut, lambda follows: self._following(told.address, follows),
+            self,
+        )  # fmt: skip
         link.start()
         now = self._parts.clock()
         node.role.become(SLAVE, own_id, now, fenced=True)
@@ -374,7 +372,7 @@ class Switching(Service):
         if self._confirming is not None:
             self.held.told(self._confirming.held)
             if self._confirming.sync_set.wanted(now) is not None:
-                self.look_at_set()
+                self._look_at_set()
         if self._opening is not None:
             # Not within this turn: a role changes only between turns.
             asyncio.get_running_loop().call_soon(self._open)

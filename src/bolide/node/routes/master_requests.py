@@ -64,10 +64,10 @@ class NotTold(BolideError):
 class MasterRequests:
     """Connections to the current master."""
 
-    def __init__(self, tls: RenewedContext | None, world: World) -> None:
+    def __init__(self, tls: RenewedContext | None, world: World, credentials: Credentials | None = None) -> None:
         self._tls = tls
         self._world = world
-        self.credentials: Credentials | None = None
+        self.credentials = credentials
         """Credentials for signing requests."""
         self._master = ""
         self._connections: dict[str, ClientConnection] = {}

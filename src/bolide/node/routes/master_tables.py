@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from bolide.access.users import Credentials
+from bolide.broker.core.options import BrokerOptions
 from bolide.broker.delay.timer_metrics import UNREADABLE
 from bolide.broker.operator.following import Following
 from bolide.errors import BolideError
@@ -68,16 +69,19 @@ class MasterTables:
         tls: RenewedContext | None,
         world: World,
         pauses: tuple[float, float] = (LOOK_S, ROUND_S),
+        options: BrokerOptions | None = None,
     ) -> None:
-        """`log_end()` returns the durable end of this broker's log; `changed()` applies effects of changed tables."""
+        """`log_end()` returns the durable end of this broker's log; `changed()` applies effects of changed tables.
+        `options`: settings of this broker; None: without a controller and credentials."""
         self._following = following
         self._own_address = own_address
         self._log_end = log_end
         self._changed = changed
         self._world = world
-        self._requests = MasterRequests(tls, world)
+        credentials = options.access.inner_credentials if options is not None else None
+        self._requests = MasterRequests(tls, world, credentials)
         self._look_s, self._round_s = pauses
-        self.careful = False
+        self.careful = options is not None and options.controlled.enable_controller_mode
         """Whether to keep topics without messages that the current master never had: a controller may have elected a
         master that had not received them yet."""
         self._seen: set[str] = set()

@@ -34,11 +34,12 @@ class RouteBook:
         told: Callable[[str, list[MessageQueue] | None], None],
         tls: RenewedContext | None = None,
         world: World = THE_WORLD,
+        credentials: Credentials | None = None,
     ) -> None:
+        """`credentials` sign the requests."""
         self._servers = split_addresses(namesrv_addr)
         self._told = told
-        self.credentials: Credentials | None = None
-        """Credentials for signing requests."""
+        self._credentials = credentials
         self._connections = ConnectionPool(ssl=tls, world=world)
         self._asking: dict[str, asyncio.Task[None]] = {}
 
@@ -68,7 +69,7 @@ class RouteBook:
     async def _queues(self, server: str, topic: str) -> list[MessageQueue] | None:
         connection = await self._connections.get(server)
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
-        request = signed(make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, ext), self.credentials)
+        request = signed(make_request(codes.GET_ROUTEINFO_BY_TOPIC, 0, ext), self._credentials)
         response = await connection.request(request, TIMEOUT_S)
         if response.code != codes.SUCCESS:
             return None
