@@ -42,6 +42,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.broker.send.send_batch": "one turn of its loop a message of a batch",
     "bolide.broker.tables.groups": "looked up for every pull",
     "bolide.broker.tables.pull_filter": "chooses the filter of every pull and runs it over properties",
+    "bolide.broker.tables.row_table": "the base class of topics and groups, which must see a native class",
     "bolide.broker.tables.topic_config": "asked by every send and pull: may it write, may it read, is it on disk",
     "bolide.broker.tables.topics": "looked up for every send and pull",
     "bolide.dispatch.multi": "finds the light queues of every message that has some",

@@ -18,12 +18,12 @@ from bolide.broker.core.names import is_system_group
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.rows import Text
-from bolide.broker.core.service import Table
 from bolide.broker.refused import Refused
 from bolide.broker.tables.backward_commits import BackwardCommits
 from bolide.broker.tables.commits_ahead import CommitsAhead
-from bolide.broker.tables.offsets_file import LIGHT_QUEUE, SEPARATOR, OffsetsFile, StoredOffsets
+from bolide.broker.tables.offsets_file import LIGHT_QUEUE, SEPARATOR, StoredOffsets, encoded, version_of
 from bolide.broker.tables.pending_resets import PendingResets
+from bolide.broker.tables.row_table import RowTable
 from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX, TRANSACTION_GROUP
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.codes import SYSTEM_ERROR
@@ -33,7 +33,7 @@ VERSION_EVERY: Final = 500
 """Number of commits per increment of DataVersion, as in 5.x, so that a slave does not fetch the table continuously."""
 
 
-class ConsumerOffsets(Table):
+class ConsumerOffsets(RowTable):
     """The table of committed offsets, and the pending resets."""
 
     def __init__(
@@ -45,7 +45,9 @@ class ConsumerOffsets(Table):
         persist_interval_ms: int = PERSIST_INTERVAL_MS,
     ) -> None:
         # If there is no LMQ file, load the file from before LMQ was enabled.
-        super().__init__("lmqConsumerOffset" if lmq else "consumerOffset", "consumerOffset" if lmq else "")
+        super().__init__(
+            "lmqConsumerOffset" if lmq else "consumerOffset", effects, start, "consumerOffset" if lmq else ""
+        )
         self._persist_interval_ms = persist_interval_ms
         self._most = most
         self.count = 0
@@ -53,13 +55,13 @@ class ConsumerOffsets(Table):
         self._owners: dict[str, int] = {}
         """Number of topics in which a group has committed or pulled."""
         self._lmq = lmq
-        self._effects = effects
         self._table: dict[str, dict[int, int]] = {}
         self._pulls: dict[str, dict[int, int]] = {}
         self._resets = PendingResets()
-        self._file = OffsetsFile(lmq, lambda key: self._table.get(key), lambda key: self._pulls.get(key))
-        self._version_timestamp = start
-        self._version_counter = 0
+        self._rows = self.add_rows(lambda key: encoded(self._table.get(key)))
+        self._light_rows = self.add_rows(self._light_row)
+        self._pull_rows = self.add_rows(lambda key: encoded(self._pulls.get(key)))
+        """Every pull touches one."""
         self._commits = 0
         self.following = False
         """Whether this is a slave, whose offsets are its master's."""
@@ -98,7 +100,7 @@ class ConsumerOffsets(Table):
         if offset < before and client and self.backward is not None:
             self.backward.note(f"{topic}:{queue_id}", group, before=before, offset=offset, client=client, now=now)
         queues[queue_id] = offset
-        self._file.touch(key)
+        self._touch(key)
         self._changed(now)
         return True
 
@@ -140,7 +142,7 @@ class ConsumerOffsets(Table):
                 return  # informational, for operators; it is not used to resume
             self.count += 1
         queues[queue_id] = offset
-        self._file.pull_rows.touch(key)
+        self._pull_rows.touch(key)
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int:
         """Return the offset of the group's next pull, or -1 if it has never pulled."""
@@ -159,7 +161,7 @@ class ConsumerOffsets(Table):
         if key not in self._table:
             self._owns(group, 1)
         self._table[key] = queues
-        self._file.touch(key)
+        self._touch(key)
         self._ordered(now)
         self._effects.release((topic, queue_id))
 
@@ -205,7 +207,7 @@ class ConsumerOffsets(Table):
                 self._owns(target, 1)
             self._table[topic + SEPARATOR + target] = dict(queues)
             self._resets.forget(topic + SEPARATOR + target)  # an older reset, which the next pull would obey
-            self._file.touch(topic + SEPARATOR + target)
+            self._touch(topic + SEPARATOR + target)
             self._ordered(now)
 
     def remove_group(self, group: str, now: int) -> None:
@@ -230,7 +232,7 @@ class ConsumerOffsets(Table):
             for queue_id, offset in queues.items():
                 if offset > 0 and offset > (end := end_of(topic, queue_id)):
                     queues[queue_id] = end
-                    self._file.touch(key)
+                    self._touch(key)
                     found += 1
         if found:
             self._changed(now)
@@ -267,7 +269,7 @@ class ConsumerOffsets(Table):
             if mine is None:
                 self._owns(group, 1)
             self._table[key] = offsets
-            self._file.touch(key)
+            self._touch(key)
         return left_out
 
     def take_back(
@@ -283,23 +285,22 @@ class ConsumerOffsets(Table):
         A copy older than this table is ignored, because a group may have been reset since. `transactions` also adopts
         the progress of half messages, which the slave sent to other sets.
         """
-        counter, timestamp = int(version.get("counter") or 0), int(version.get("timestamp") or 0)
-        if (counter, timestamp) < (self._version_counter, self._version_timestamp):
+        theirs = version_of(version)
+        if (theirs.counter, theirs.timestamp) < (self.data_version.counter, self.data_version.timestamp):
             return
-        for key, theirs in table.items():
+        for key, queues in table.items():
             topic, _, group = key.partition(SEPARATOR)
             handed = transactions and group == TRANSACTION_GROUP
-            read = {} if is_system_group(group) and not handed else theirs
+            read = {} if is_system_group(group) and not handed else queues
             for queue_id, offset in read.items():
                 if self.query(group, topic, queue_id) < offset <= end_of(topic, queue_id):
                     self.commit(group, topic, queue_id, offset, now)
-        self._version_counter, self._version_timestamp = counter, timestamp
+        self.data_version = theirs
         self._effects.persist(self.persist_name)
 
     def followed(self, version: Mapping[str, Any]) -> None:
         """Adopt the version of the master, whose offsets are all applied."""
-        counter, timestamp = int(version.get("counter") or 0), int(version.get("timestamp") or 0)
-        self._version_counter, self._version_timestamp = counter, timestamp
+        self.data_version = version_of(version)
         self._effects.persist(self.persist_name)
 
     def groups_by_name(self) -> dict[str, list[str]]:
@@ -309,28 +310,29 @@ class ConsumerOffsets(Table):
             found.setdefault(group, []).append(topic)
         return found
 
-    def encode(self) -> bytes:
-        """Return the file's text."""
-        self._file.finish()
-        return self.text().join()
-
-    def begin(self) -> None:
-        """Start a write of the file. It contains the table as of now."""
-        self._file.begin()
-
-    def step(self, most: int) -> bool:
-        """Encode at most `most` rows. Return True once the text is complete."""
-        return self._file.step(most)
-
-    def text(self) -> Text:
-        """Return the file's text, to be joined in a thread: one line per group and topic."""
-        return self._file.text(self._version_counter, self._version_timestamp)
+    def add_members(self, text: Text) -> None:
+        if self._lmq:
+            text.rows("lmqOffsetTable", self._light_rows.encoded())
+        text.rows("offsetTable", self._rows.encoded())
+        text.rows("pullOffsetTable", self._pull_rows.encoded())
 
     def answer(self) -> bytes:
         """Return the body of GET_ALL_CONSUMER_OFFSET (43)."""
-        self._file.finish()
-        more = {"groupTopicMap": encode_body(self.groups_by_name())}
-        return self._file.text(self._version_counter, self._version_timestamp, more).join()
+        for rows in self._all_rows:
+            rows.finish()
+        text = Text()
+        text.member("dataVersion", encode_body(self.data_version.to_json()))
+        text.member("groupTopicMap", encode_body(self.groups_by_name()))
+        self.add_members(text)
+        return text.join()
+
+    def _touch(self, key: str) -> None:
+        """Note that a committed offset of a group in a topic changed."""
+        (self._light_rows if self._light(key.partition(SEPARATOR)[2]) else self._rows).touch(key)
+
+    def _light_row(self, key: str) -> bytes:
+        queues = self._table.get(key)
+        return b"" if queues is None else b"%d" % queues.get(LIGHT_QUEUE, 0)
 
     def load(self, data: bytes) -> None:
         """Load a file written by Java (unquoted queue ids) or Bolide. Raises `ValueError` if it is neither."""
@@ -343,10 +345,10 @@ class ConsumerOffsets(Table):
                 self._owns(key.partition(SEPARATOR)[2], 1)
         self.count = sum(map(len, self._table.values())) + sum(map(len, self._pulls.values()))
         for key in self._table:
-            self._file.touch(key)
+            self._touch(key)
         for key in self._pulls:
-            self._file.pull_rows.touch(key)
-        self._version_counter, self._version_timestamp = stored.counter, stored.timestamp
+            self._pull_rows.touch(key)
+        self.data_version = stored.version
 
     def due(self, now: int) -> int | None:
         return self._next_persist if self._dirty else None
@@ -373,16 +375,14 @@ class ConsumerOffsets(Table):
     def _ordered(self, now: int) -> None:
         """Persist an operator's change before the response is sent, so that neither a crash nor an older copy on a
         slave can undo it."""
-        self._version_counter += 1
-        self._version_timestamp = now
+        self.data_version.next(now)
         self._count(now)
         self._effects.persist(self.persist_name)
 
     def _count(self, now: int) -> None:
         self._commits += 1
         if self._commits % VERSION_EVERY == 0:
-            self._version_counter += 1
-            self._version_timestamp = now
+            self.data_version.next(now)
 
     def _light(self, group: str) -> bool:
         return self._lmq and group.startswith(LMQ_PREFIX)
@@ -403,8 +403,8 @@ class ConsumerOffsets(Table):
             self._owns(key.partition(SEPARATOR)[2], -((key in self._table) + (key in self._pulls)))
             self.count -= len(self._table.pop(key, {})) + len(self._pulls.pop(key, {}))
             self._resets.forget(key)
-            self._file.touch(key)
+            self._touch(key)
             self._since.forget(key)
-            self._file.pull_rows.touch(key)
+            self._pull_rows.touch(key)
         if keys:
             self._ordered(now)

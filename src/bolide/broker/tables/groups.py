@@ -11,14 +11,13 @@ from typing import Any, Final, final
 
 import msgspec
 
-from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import group_refusal, is_system_group
 from bolide.broker.core.numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, number
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.rows import Rows, Text
-from bolide.broker.core.service import Table
+from bolide.broker.core.rows import Text
 from bolide.broker.refused import Refused
+from bolide.broker.tables.row_table import ConfigTable
 from bolide.broker.tables.topic_config import MAX_QUEUES
 from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX
 from bolide.remoting.codes import INVALID_PARAMETER, SYSTEM_ERROR
@@ -54,6 +53,11 @@ class SubscriptionGroupConfig:
         self.attributes: dict[str, str] = {}
         self.subscription_data_set: list[Any] | None = None
         """Subscriptions given by an administrator (5.x): kept, and not acted upon."""
+
+    @property
+    def name(self) -> str:
+        """Name of the group."""
+        return self.group_name
 
     def to_json(self) -> dict[str, object]:
         """The fields under Java's names, alphabetical as Java writes them."""
@@ -117,23 +121,16 @@ def check_size(config: SubscriptionGroupConfig) -> None:
 
 
 @final
-class GroupTable(Table):
+class GroupTable(ConfigTable[SubscriptionGroupConfig]):
     """All consumer groups this broker has settings for, by name."""
 
     def __init__(self, options: BrokerOptions, effects: Effects, now: int) -> None:
-        super().__init__("subscriptionGroup")
-        self.table: dict[str, SubscriptionGroupConfig] = {}
+        super().__init__("subscriptionGroup", effects, now, options.tables.max_groups)
         self.forbidden: dict[str, dict[str, int]] = {}
         self.made_by_use: set[str] = set()
         """Groups that no operator created and that have no state to keep (group_expiry.py)."""
-        self.data_version: DataVersion = DataVersion(now, 0, 0)
-        self._effects: Effects = effects
         self._auto_create: bool = options.tables.auto_create_subscription_group
-        self._most: int = options.tables.max_groups
         self._lmq: bool = options.shape.enable_lmq
-        self._rows: Rows = Rows(self._row)
-        self._version_text: bytes = b""
-        """The version as of `begin`, so that it is never newer than the content of the file."""
         for name in FIRST_GROUPS:
             self.table[name] = SubscriptionGroupConfig(name)
             self._rows.touch(name)
@@ -184,19 +181,11 @@ class GroupTable(Table):
 
     def follow(self, configs: Iterable[SubscriptionGroupConfig]) -> int:
         """Apply these groups of the master. Return how many exceeded the limit. Call `followed` afterwards."""
-        left_out = 0
-        for config in configs:
-            name = config.group_name
-            known = self.table.get(name)
-            if known is not None and known.to_json() == config.to_json():
-                continue
-            if known is None and len(self.table) >= self._most:
-                left_out += 1
-                continue
-            self.table[name] = config
-            self.made_by_use.discard(name)
-            self._rows.touch(name)
-        return left_out
+        return self.take(configs)
+
+    def taken(self, config: SubscriptionGroupConfig) -> None:
+        """Called with each group of the master that was new or different here."""
+        self.made_by_use.discard(config.name)
 
     def followed(
         self, names: Container[str], forbidden: dict[str, dict[str, int]] | None, version: Mapping[str, Any]
@@ -205,14 +194,11 @@ class GroupTable(Table):
 
         `forbidden` is None if the master does not support it (4.9).
         """
-        for name in [name for name in self.table if name not in names and name not in FIRST_GROUPS]:
-            del self.table[name]
-            self.made_by_use.discard(name)
-            self._rows.touch(name)
+        gone = [name for name in self.table if name not in names and name not in FIRST_GROUPS]
+        self.made_by_use.difference_update(gone)
         if forbidden is not None:
             self.forbidden = forbidden
-        self.data_version.assign(version)
-        self._effects.persist(self.persist_name)
+        self.take_version(gone, version)
 
     def delete(self, group: str, now: int) -> bool:
         """Remove a group's settings and its forbidden topics. Return False if it had neither."""
@@ -226,10 +212,6 @@ class GroupTable(Table):
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
         return True
-
-    def repeated(self) -> None:
-        """Delay the response to a repeated request until its first write is on disk."""
-        self._effects.persist_unsaved(self.persist_name)
 
     def may_read(self, group: str, topic: str) -> bool:
         """Return False if the group is forbidden to read this topic (5.x)."""
@@ -252,39 +234,11 @@ class GroupTable(Table):
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
 
-    def encode(self) -> bytes:
-        """Encode config/subscriptionGroup.json: one line per group."""
-        self._rows.follow(self.table)
-        self._rows.finish()
-        self._version_text = msgspec.json.encode(self.data_version.to_json())
-        return self.text().join()
-
-    def begin(self) -> None:
-        """Start a write of the file. It contains the table as of now."""
-        self._rows.begin()
-        self._version_text = msgspec.json.encode(self.data_version.to_json())
-
-    def step(self, most: int) -> bool:
-        """Encode at most `most` rows. Return True once the text is complete."""
-        return self._rows.step(most)
-
-    def text(self) -> Text:
-        """Return the file's text, to be joined in a thread."""
-        text = Text()
-        text.member("dataVersion", self._version_text)
+    def add_members(self, text: Text) -> None:
         if self.made_by_use:
             text.member(MADE_BY_USE, msgspec.json.encode(sorted(self.made_by_use)))
         text.member("forbiddenTable", msgspec.json.encode(self.forbidden))
         text.rows("subscriptionGroupTable", self._rows.encoded())
-        return text
-
-    def rows_of(self, names: Iterable[str]) -> list[bytes]:
-        """Return these groups, encoded."""
-        return self._rows.some(names)
-
-    def _row(self, name: str) -> bytes:
-        config = self.table.get(name)
-        return b"" if config is None else msgspec.json.encode(config.to_json())
 
     def load(self, data: bytes) -> None:
         """Load a stored subscriptionGroup.json."""

@@ -48,6 +48,11 @@ class TopicConfig:
         self.saved: bool = True
         """Whether the file contains the topic. Until then, responses to its sends wait."""
 
+    @property
+    def name(self) -> str:
+        """Name of the topic."""
+        return self.topic_name
+
     def mark_saved(self, saved: bool) -> None:
         """Set whether the file contains the topic."""
         self.saved = saved

@@ -5,17 +5,16 @@ Rules from RocketMQ's TopicConfigManager (docs/protocol/behaviour.md 2.1); file 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, final
 
 import msgspec
 
-from bolide.broker.core.data_version import DataVersion
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
-from bolide.broker.core.rows import Rows, Text
-from bolide.broker.core.service import Table
+from bolide.broker.core.rows import Text
 from bolide.broker.refused import Refused
+from bolide.broker.tables.row_table import ConfigTable
 from bolide.broker.tables.system_topics import system_topics
 from bolide.broker.tables.topic_config import MAX_QUEUES, SINGLE_TAG, TopicConfig
 from bolide.layout.names import AUTO_CREATE_TOPIC, LMQ_PREFIX, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
@@ -26,20 +25,13 @@ from bolide.remoting.json import parse_long
 
 
 @final
-class TopicTable(Table):
+class TopicTable(ConfigTable[TopicConfig]):
     """All topics of this broker, by name. Every change is persisted and registered with the name servers."""
 
     def __init__(self, options: BrokerOptions, effects: Effects, now: int) -> None:
-        super().__init__("topics")
-        self.table: dict[str, TopicConfig] = {}
-        self.data_version: DataVersion = DataVersion(now, 0, 0)
-        self._effects: Effects = effects
+        super().__init__("topics", effects, now, options.tables.max_topics)
         self._auto_create: bool = options.tables.auto_create_topic_enable
-        self._most: int = options.tables.max_topics
         self._lmq: bool = options.shape.enable_lmq
-        self._rows: Rows = Rows(self._row)
-        self._version_text: bytes = b""
-        """The version as of `begin`, so that it is never newer than the content of the file."""
         self._unsaved: dict[str, TopicConfig] = {}
         self._saving: dict[str, TopicConfig] = {}
         self.untold: set[str] = set()
@@ -131,26 +123,22 @@ class TopicTable(Table):
     def follow(self, configs: Iterable[TopicConfig], guessed: Container[str] = ()) -> int:
         """Apply these topics of the master. Return how many exceeded the limit. Call `followed` afterwards. `guessed`:
         topics whose number of queues is inferred on the master."""
-        left_out = 0
+        return self.take(self._told(configs, guessed))
+
+    def _told(self, configs: Iterable[TopicConfig], guessed: Container[str]) -> Iterator[TopicConfig]:
         for config in configs:
-            name = config.topic_name
-            self.untold.discard(name)
-            self.denied.pop(name, None)
-            if name in guessed:
-                self.guessed.add(name)
+            self.untold.discard(config.name)
+            self.denied.pop(config.name, None)
+            if config.name in guessed:
+                self.guessed.add(config.name)
             else:
-                self.guessed.discard(name)
-            known = self.table.get(name)
-            if known is not None and known.to_json() == config.to_json():
-                continue
-            if known is None and len(self.table) >= self._most:
-                left_out += 1
-                continue
-            self._unsaved[name] = config
-            config.mark_saved(False)
-            self.table[name] = config
-            self._rows.touch(name)
-        return left_out
+                self.guessed.discard(config.name)
+            yield config
+
+    def taken(self, config: TopicConfig) -> None:
+        """Called with each topic of the master that was new or different here."""
+        self._unsaved[config.name] = config
+        config.mark_saved(False)
 
     def followed(self, names: Container[str], version: Mapping[str, Any], known: Container[str]) -> list[str]:
         """Remove and return topics in `known` that the master lacks, and adopt its version.
@@ -158,13 +146,10 @@ class TopicTable(Table):
         The broker's system topics are kept even if an older master lacks them.
         """
         gone = [name for name in self.table if name in known and name not in names and name not in self.system]
-        for name in gone:
-            del self.table[name]
-            self._rows.touch(name)
-        self.untold = {name for name in self.untold if name in self.table}
-        self.guessed = {name for name in self.guessed if name in self.table}
-        self.data_version.assign(version)
-        self._effects.persist(self.persist_name)
+        kept = self.table.keys() - gone
+        self.untold &= kept
+        self.guessed &= kept
+        self.take_version(gone, version)
         self._effects.register([])
         return gone
 
@@ -224,10 +209,6 @@ class TopicTable(Table):
         """Delay the current response until the file contains the current table."""
         self._effects.persist(self.persist_name)
 
-    def repeated(self) -> None:
-        """Delay the response to a repeated request until its first write is on disk."""
-        self._effects.persist_unsaved(self.persist_name)
-
     def set_order(self, topic: str, order: bool, now: int) -> None:
         """Mark a group's retry topic as ordered while the group subscribes to an ordered topic."""
         found = self.table.get(topic)
@@ -265,36 +246,22 @@ class TopicTable(Table):
         self.data_version.next(now)
         self._effects.persist(self.persist_name)
 
-    def encode(self) -> bytes:
-        """Encode config/topics.json: one line per topic."""
-        self._rows.follow(self.table)
-        self._rows.finish()
-        self._version_text = msgspec.json.encode(self.data_version.to_json())
-        self._guessing = set(self.guessed)
-        return self.text().join()
-
     def begin(self) -> None:
         """Start a write of the file. It contains the table as of now."""
-        self._rows.begin()
-        self._version_text = msgspec.json.encode(self.data_version.to_json())
-        self._guessing = set(self.guessed)
+        super().begin()
         self._saving.update(self._unsaved)
         self._unsaved = {}
 
-    def step(self, most: int) -> bool:
-        """Encode at most `most` rows. Return True once the text is complete."""
-        return self._rows.step(most)
+    def note_state(self) -> None:
+        super().note_state()
+        self._guessing = set(self.guessed)
 
-    def text(self) -> Text:
-        """Return the file's text, to be joined in a thread."""
-        text = Text()
-        text.member("dataVersion", self._version_text)
+    def add_members(self, text: Text) -> None:
         # Rows changed since `begin` may be included or not, so write both sets.
         guessed = self._queues_of(sorted(self._guessing | self.guessed))
         if guessed:
             text.member(GUESSED_TOPICS, msgspec.json.encode(guessed))
         text.rows("topicConfigTable", self._rows.encoded())
-        return text
 
     def written(self) -> None:
         """Called when the file contains the table as of the last `begin`."""
@@ -308,14 +275,6 @@ class TopicTable(Table):
 
     def _queues_of(self, names: Iterable[str]) -> dict[str, int]:
         return {name: self.table[name].read_queue_nums for name in names if name in self.table}
-
-    def rows_of(self, names: Iterable[str]) -> list[bytes]:
-        """Return these topics, encoded."""
-        return self._rows.some(names)
-
-    def _row(self, name: str) -> bytes:
-        config = self.table.get(name)
-        return b"" if config is None else msgspec.json.encode(config.to_json())
 
     def load(self, data: bytes) -> None:
         """Load a stored topics.json. System topics of this start are kept if the file lacks them."""
