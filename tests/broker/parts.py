@@ -16,6 +16,7 @@ from bolide.broker.core.outcome import Hold, Outcome, Parked, Reply
 from bolide.broker.core.role import Role
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.pull.pull import PullService
+from bolide.broker.pull.subscription_filters import SubscriptionFilters
 from bolide.broker.send.send import SendService
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
@@ -81,9 +82,8 @@ class Parts:
             self.topics,
             self.groups,
             self.offsets,
-            self.clients,
             self.stats,
-            self.filters,
+            SubscriptionFilters(options, self.groups, self.clients, self.filters),
         )
         self.channel = Channel(1, PEER, "10.1.2.3:4567", 10911)
 

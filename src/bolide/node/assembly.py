@@ -45,6 +45,7 @@ from bolide.broker.operator.topic_admin import Picks, TopicAdminService
 from bolide.broker.operator.topic_stats import TopicStatsService
 from bolide.broker.operator.user_admin import UserAdminService
 from bolide.broker.pull.pull import PullService
+from bolide.broker.pull.subscription_filters import SubscriptionFilters
 from bolide.broker.send.request_reply import ReplyService
 from bolide.broker.send.retries import RetryService
 from bolide.broker.send.send import SendService
@@ -151,8 +152,8 @@ class BrokerParts:
         transactions = TransactionService(options, writer, topics, offsets, clients, effects, now, log)
         self.transactions = transactions
         filters.store_time = store.store_time
-        self.pulls = pulls = PullService(options, writer, topics, groups, offsets, clients, stats, filters)
-        pulls.clock = around.clock
+        subscriptions = SubscriptionFilters(options, groups, clients, filters)
+        self.pulls = pulls = PullService(options, writer, topics, groups, offsets, stats, subscriptions, around.clock)
         resets = None
         if not options.pull.use_server_side_reset_offset:
             resets = ClientResets(options.place.broker_name, store, offsets, topics, clients, effects)

@@ -18,12 +18,10 @@ from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, count
 from bolide.broker.pull.offset_moved import OffsetMovedEvents
-from bolide.broker.pull.refusals import BY_BROKER, BY_GROUP, BY_TOPIC, forbid, no_expressions, refuse
+from bolide.broker.pull.refusals import BY_BROKER, BY_GROUP, BY_TOPIC, forbid, refuse
 from bolide.broker.pull.subscription_filters import SubscriptionFilters
 from bolide.broker.refused import PULLS_AT_MASTER
-from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
-from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
 from bolide.broker.tables.pull_filter import PullFilter
 from bolide.broker.tables.topics import TopicTable
@@ -110,29 +108,29 @@ class PullService(Service):
         topics: TopicTable,
         groups: GroupTable,
         offsets: ConsumerOffsets,
-        clients: Clients,
         stats: BrokerStats,
-        consumer_filters: ConsumerFilters,
+        filters: SubscriptionFilters,
+        clock: Callable[[], int] | None = None,
     ) -> None:
-        """`writer` stores an event for each consumer whose offset is corrected."""
+        """`writer` stores an event for each consumer whose offset is corrected. `clock` returns the current time in
+        ms."""
         self._moved: OffsetMovedEvents = OffsetMovedEvents(
             writer, options.place.broker_name, options.pull.offset_moved_event_enable
         )
-        self.clock: Callable[[], int] | None = None
+        self.clock: Callable[[], int] | None = clock
         """The current time, so that a filter that finds little stops in time; without it there is no limit."""
         self._store: MessageStore = writer.store
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups
         self._offsets: ConsumerOffsets = offsets
         self._stats: BrokerStats = stats
-        self._filters: SubscriptionFilters = SubscriptionFilters(options, groups, clients, consumer_filters)
+        self._filters: SubscriptionFilters = filters
         self._spoken_name: str = options.place.spoken_name
         self._readable: bool = options.tables.broker_permission & PERM_READ != 0
         self._role: Role = writer.role
         self._slave_read: bool = options.pull.slave_read_enable
         self._check_in_slave: bool = options.pull.offset_check_in_slave
         self._lite: bool = options.pull.lite_pull_message_enable
-        self._property_filter: bool = options.filters.enable_property_filter
         self._long_polling: bool = options.pull.long_polling_enable
         self._short_polling_ms: int = options.pull.short_polling_time_mills
         self._resets: bool = options.pull.use_server_side_reset_offset
@@ -185,8 +183,6 @@ class PullService(Service):
         chosen = self._filters.choose(command, header, group)
         if isinstance(chosen, Reply):
             return chosen
-        if chosen.expression and not self._property_filter:
-            return no_expressions(command, chosen.expression_type)
         return self._read(channel, command, header, group, chosen, first, now, began=began)
 
     def _broker_refuses(self, command: Command) -> Reply | None:

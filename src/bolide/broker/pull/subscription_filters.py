@@ -1,4 +1,4 @@
-"""The filter of a pull: from the subscription in its header, or from the one that its group's consumers gave.
+"""The filter of a request for messages: from an expression in its header, or from the subscription of its group.
 
 Part of RocketMQ's PullMessageProcessor (docs/protocol/behaviour.md 1).
 """
@@ -33,7 +33,7 @@ FLAG_CLASS_FILTER: Final = 0x8
 
 @final
 class SubscriptionFilters:
-    """Chooses the filters of the pulls of one broker."""
+    """Chooses the filters of one broker's consumers."""
 
     def __init__(
         self, options: BrokerOptions, groups: GroupTable, clients: Clients, consumer_filters: ConsumerFilters
@@ -52,18 +52,33 @@ class SubscriptionFilters:
         if header.sys_flag & FLAG_CLASS_FILTER:
             return refuse(command, SYSTEM_ERROR, no_class_filters(header.topic))
         if header.sys_flag & FLAG_SUBSCRIPTION:
-            text = header.subscription or "*"
-            kind = header.expression_type
-            try:
-                if kind == "" and not header.subscription:
-                    raise ExpressionRefused("there is no expression for the empty expression type")
-                if kind is None or is_tag(kind):
-                    return self._filters.of_tags(text)
-                if not self._property_filter:
-                    return no_expressions(command, kind)
-                return self._for_topic(header, self._filters.of(kind, text))
-            except ExpressionRefused as error:
-                return refuse(command, SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {error}")
+            return self.of_expression(
+                command, header.topic, header.consumer_group, header.expression_type, header.subscription
+            )
+        chosen = self._of_group(command, header, group)
+        if isinstance(chosen, PullFilter) and chosen.expression and not self._property_filter:
+            return no_expressions(command, chosen.expression_type)
+        return chosen
+
+    def of_expression(
+        self, command: Command, topic: str, group: str, kind: str | None, text: str | None
+    ) -> PullFilter | Reply:
+        """Return the filter of this expression, or an error response. `kind`: expression type; None for tags. An
+        empty `text` selects all messages."""
+        try:
+            if kind == "" and not text:
+                raise ExpressionRefused("there is no expression for the empty expression type")
+            if kind is None or is_tag(kind):
+                return self._filters.of_tags(text or "*")
+            if not self._property_filter:
+                return no_expressions(command, kind)
+            return self._for_topic(topic, group, self._filters.of(kind, text or "*"))
+        except ExpressionRefused as error:
+            return refuse(command, SUBSCRIPTION_PARSE_FAILED, f"parse the consumer's subscription failed: {error}")
+
+    def _of_group(
+        self, command: Command, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
+    ) -> PullFilter | Reply:
         connected = self._clients.consumer_group(header.consumer_group)
         if connected is None:
             return refuse(command, SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
@@ -86,9 +101,9 @@ class SubscriptionFilters:
             return refuse(command, FILTER_DATA_NOT_EXIST, remark)
         if data.client_version < header.sub_version:
             return refuse(command, FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
-        return self._for_topic(header, data.filter)
+        return self._for_topic(header.topic, header.consumer_group, data.filter)
 
-    def _for_topic(self, header: PullMessageRequestHeader, chosen: PullFilter) -> PullFilter:
-        if self._filter_retries and header.topic.startswith(RETRY_PREFIX):
-            return self._consumer_filters.retry_filter(header.consumer_group, chosen)
+    def _for_topic(self, topic: str, group: str, chosen: PullFilter) -> PullFilter:
+        if self._filter_retries and topic.startswith(RETRY_PREFIX):
+            return self._consumer_filters.retry_filter(group, chosen)
         return chosen

@@ -46,11 +46,11 @@ def _object(content: dict[Any, Any], name: str) -> dict[Any, Any]:
 
 
 def version_of(fields: Mapping[str, Any]) -> DataVersion:
-    """Return a stored or received version. Its third number, the state version, does not count here. Raises
-    `ValueError` or `TypeError` for an invalid number."""
+    """Return a stored or received version with state version 0. Raises `ValueError` or `TypeError` for an invalid
+    number."""
     return DataVersion(int(fields.get("timestamp") or 0), int(fields.get("counter") or 0))
 
 
 def encoded(queues: dict[int, int] | None) -> bytes:
-    """Return the offsets of a group in a topic as a row, or b"" if there are none."""
+    """Return the offsets of a group in a topic as a row; b"" for None."""
     return b"" if queues is None else msgspec.json.encode(queues)

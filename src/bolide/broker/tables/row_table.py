@@ -47,7 +47,7 @@ class RowTable(Table):
         self.note_state()
 
     def note_state(self) -> None:
-        """Keep what the next `text` contains besides rows."""
+        """Copy the version, and any other state that is not in rows, for the next `text`."""
         self._version_text = msgspec.json.encode(self.data_version.to_json())
 
     def step(self, most: int) -> bool:
