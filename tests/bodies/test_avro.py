@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from bolide.bodies.avro import AvroDecoder, parsed_avro
+from bolide.bodies.avro import AvroDecoder, AvroEncoder, parsed_avro
 from bolide.bodies.confluent import ConfluentRegistry
 from bolide.bodies.registry import RegistryAddress, SchemaError, UnfitBody
 from tests.bodies.avro_data import NEW, OLD, datum
@@ -84,3 +86,60 @@ def test_a_decimal_with_more_digits_than_its_schema_allows_is_a_bad_body() -> No
             AvroDecoder(of_decimals()).decode(body)
     with pytest.raises(SchemaError, match="a decimal of 1001 digits, 1000 at most"):
         of_decimals(precision=1001)
+
+
+ALL_TYPES = {
+    "id": "int",
+    "at": {"type": "long", "logicalType": "timestamp-micros"},
+    "day": {"type": "int", "logicalType": "date"},
+    "amount": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}],
+    "uid": {"type": "string", "logicalType": "uuid"},
+    "short": {"type": "fixed", "name": "Short", "size": 16, "logicalType": "uuid"},
+    "state": {"type": "enum", "name": "State", "symbols": ["OPEN", "PAID"]},
+    "lines": {"type": "array", "items": {"type": "record", "name": "Line", "fields": [{"name": "n", "type": "long"}]}},
+    "rates": {"type": "map", "values": "double"},
+}
+UID = "3f1b2c4d-0000-4000-8000-000000000001"
+VALUES = {
+    "id": 7,
+    "at": datetime(1960, 1, 2, 3, 4, 5, 6, tzinfo=UTC),
+    "day": date(2026, 3, 1),
+    "amount": Decimal("-12.3"),
+    "uid": UID,
+    "short": UID,
+    "state": "PAID",
+    "lines": [{"n": 1}, {"n": 2}],
+    "rates": {"a": 1.5},
+}
+
+
+def of_types(**types: Any) -> Any:
+    fields = [{"name": name, "type": kind} for name, kind in types.items()]
+    return parsed_avro(json.dumps({"type": "record", "name": "R", "fields": fields}))
+
+
+def test_encoded_values_are_read_back() -> None:
+    schema = of_types(**ALL_TYPES)
+    decoded = AvroDecoder(schema).decode(AvroEncoder(schema).encode(VALUES))
+    assert decoded == {**VALUES, "uid": UUID(UID), "short": UUID(UID)}
+    assert AvroDecoder(schema).decode(AvroEncoder(schema).encode({**VALUES, "amount": None}))["amount"] is None
+    newer = parsed_avro(json.dumps(NEW))
+    assert AvroDecoder(newer).decode(AvroEncoder(newer).encode({"id": 1})) == {"id": 1, "note": "none"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("id", None),
+        ("amount", Decimal("12345.67")),
+        ("amount", Decimal("0.001")),
+        ("uid", "x"),
+        ("short", "x"),
+        ("state", "LOST"),
+        ("lines", [None]),
+        ("rates", {"a": None}),
+    ],
+)
+def test_a_value_that_does_not_fit_is_not_encoded(field: str, value: object) -> None:
+    with pytest.raises(UnfitBody, match="the schema does not accept it"):
+        AvroEncoder(of_types(**ALL_TYPES)).encode({**VALUES, field: value})

@@ -45,6 +45,7 @@ def test_a_body_names_its_schema_and_the_registry_is_asked_once(served: Served) 
     for _ in range(3):
         written = asking.read(body)
         assert (written.payload, written.schema.text, written.schema.kind) == (b"payload", SCHEMA, "avro")
+        assert asking.frame(written) == body
     assert served.asked == [f"/schemas/ids/{number}"]
 
 
@@ -179,6 +180,7 @@ def test_protobuf_positions_go_round(message: tuple[int, ...], payload: bytes) -
     asking._schemas[5] = RegisteredSchema(5, PROTOBUF, "")
     found = asking.read(framed(5, payload, message))
     assert (found.message, found.payload) == (message, payload)
+    assert asking.frame(found) == framed(5, payload, message)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any, Final
+from uuid import UUID
 
 from bolide.bodies.registry import AVRO, RegisteredSchema, Registry, SchemaError, UnfitBody
 
@@ -20,6 +22,8 @@ MOST_DIGITS: Final = 1000
 _CONTAINERS: Final = {"array": "items", "map": "values"}
 _DECIMAL: Final = "bolide-decimal"
 """The logical type that decimals have in a parsed schema."""
+_UUID: Final = "bolide-uuid"
+"""The logical type that UUIDs have in a parsed schema."""
 _EXACT: Final = Context(prec=MOST_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
@@ -29,9 +33,13 @@ def parsed_avro(text: str, references: tuple[tuple[str, str], ...] = ()) -> Any:
     try:
         from fastavro import parse_schema
         from fastavro.read import LOGICAL_READERS
+        from fastavro.write import LOGICAL_WRITERS
     except ImportError:
         raise SchemaError('Avro needs fastavro on every machine: pip install "bolide[avro]"') from None
     LOGICAL_READERS.update({f"{kind}-{_DECIMAL}": _decimal for kind in ("bytes", "fixed")})
+    LOGICAL_WRITERS.update({f"{kind}-{_DECIMAL}": LOGICAL_WRITERS[f"{kind}-decimal"] for kind in ("bytes", "fixed")})
+    LOGICAL_READERS.update({f"string-{_UUID}": _uuid, f"fixed-{_UUID}": _uuid_of_bytes})
+    LOGICAL_WRITERS.update({f"string-{_UUID}": _uuid_text, f"fixed-{_UUID}": _uuid_bytes})
     named: dict[str, Any] = {}
     try:
         for _, inner in references:
@@ -86,6 +94,27 @@ class AvroDecoder:
         return found
 
 
+class AvroEncoder:
+    """Encodes data of one record."""
+
+    def __init__(self, schema: Any) -> None:
+        """Takes a schema from `parsed_avro`."""
+        from fastavro import schemaless_writer
+
+        self._schema = schema
+        self._write = schemaless_writer
+
+    def encode(self, values: Mapping[str, Any]) -> bytes:
+        """Return a datum without a header. A field that is missing has its default. Raises `UnfitBody` if a value does
+        not fit the schema."""
+        stream = io.BytesIO()
+        try:
+            self._write(stream, self._schema, values)
+        except Exception as error:  # fastavro's errors have no common base class
+            raise UnfitBody(f"the schema does not accept it ({type(error).__name__}: {error})") from None
+        return stream.getvalue()
+
+
 def _check(schema: Any, known: dict[str, bool], above: tuple[str, ...], named: dict[str, Any]) -> bool:
     """Return whether a datum may have no bytes. Raises `SchemaError` for schemas with which a body could exhaust its
     reader."""
@@ -102,6 +131,8 @@ def _check(schema: Any, known: dict[str, bool], above: tuple[str, ...], named: d
     kind = schema["type"]
     if schema.get("logicalType") == "decimal":
         _bound(schema)
+    elif schema.get("logicalType") == "uuid":
+        schema["logicalType"] = _UUID
     if kind in ("record", "error"):
         name = schema["name"]
         fields = [_check(field["type"], known, (*above, name), named) for field in schema["fields"]]
@@ -134,3 +165,19 @@ def _decimal(data: bytes, schema: Any, _: Any = None) -> Decimal:
     if abs(number) >= 10 ** schema["precision"]:
         raise ValueError(f"a decimal has more than {schema['precision']} digits")
     return Decimal(number).scaleb(-schema.get("scale", 0), _EXACT)
+
+
+def _uuid(text: str, _: Any = None, __: Any = None) -> UUID:
+    return UUID(text)
+
+
+def _uuid_text(value: Any, _: Any) -> str:
+    return str(UUID(str(value)))  # fastavro writes any text
+
+
+def _uuid_of_bytes(data: bytes, _: Any = None, __: Any = None) -> UUID:
+    return UUID(bytes=data)
+
+
+def _uuid_bytes(value: Any, _: Any) -> bytes:
+    return UUID(str(value)).bytes

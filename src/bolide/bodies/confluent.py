@@ -103,6 +103,15 @@ class ConfluentRegistry:
         message, at = _positions(body, HEAD)
         return FramedBody(schema, body[at:], message)
 
+    def frame(self, body: FramedBody) -> bytes:
+        """Return a body with the id of its schema."""
+        head = bytes([MAGIC]) + int(body.schema.id).to_bytes(4, "big")
+        if body.schema.kind != PROTOBUF:
+            return head + body.payload
+        if body.message == (0,):
+            return head + b"\0" + body.payload
+        return head + b"".join(map(_zigzag, (len(body.message), *body.message))) + body.payload
+
     def latest(self, subject: str) -> RegisteredSchema:
         """Return the newest schema of a subject. Raises `RegistryError` if it does not exist or the registry fails."""
         answer = self._ask(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")
@@ -244,3 +253,13 @@ def _unzigzag(body: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), at
     raise UnfitBody("the positions of its message are damaged")
+
+
+def _zigzag(value: int) -> bytes:
+    value <<= 1
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)

@@ -73,6 +73,18 @@ class ProtobufTypes:
             found = list(inner.values())[position]
         return found
 
+    def position_of(self, descriptor: Any) -> tuple[int, ...]:
+        """Return the positions of a message, the reverse of `at`. Raises `SchemaError` if another file has it."""
+        if descriptor.file.name != self._file.name:
+            raise SchemaError(f"{descriptor.full_name} is in the file {descriptor.file.name}, to which it refers")
+        found: list[int] = []
+        outer = descriptor
+        while outer is not None:
+            inner, outer = outer, outer.containing_type
+            names = self._file.message_types_by_name if outer is None else outer.nested_types_by_name
+            found.insert(0, list(names).index(inner.name))
+        return tuple(found)
+
     def class_of(self, descriptor: Any) -> Any:
         """Return the class of a message's objects."""
         return self._factory.GetMessageClass(descriptor)

@@ -1,13 +1,14 @@
 """The protocol of schema registries, and the schemas that they contain.
 
-`Registry` is a protocol: a class with its two methods supports another kind of registry.
+`Registry` is a protocol: a class with its two methods supports another kind of registry. With a third, `frame`, bodies
+can also be written for it.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from bolide.errors import LocalError
 
@@ -62,6 +63,14 @@ class Registry(Protocol):
 
     def latest(self, subject: str) -> RegisteredSchema:
         """Return the newest schema of a subject. Raises `RegistryError` if it does not exist or the registry fails."""
+
+
+@runtime_checkable
+class WritableRegistry(Registry, Protocol):
+    """A registry for which bodies can be written."""
+
+    def frame(self, body: FramedBody) -> bytes:
+        """Return a body with the id of its schema, the reverse of `read`."""
 
 
 @dataclass(frozen=True)
