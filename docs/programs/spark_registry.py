@@ -22,6 +22,9 @@ class FolderRegistry:
             raise RegistryError(f"{self._folder} has no schema of {subject}")
         return RegisteredSchema(versions[-1].stem, "avro", versions[-1].read_text())
 
+    def frame(self, body: FramedBody) -> bytes:
+        return f"{body.schema.id}\n".encode() + body.payload
+
 
 def connect() -> FolderRegistry:
     return FolderRegistry(Path("schemas").absolute())

@@ -12,6 +12,7 @@ import pytest
 
 from bolide.spark.body.body_format import BodyFormat, read_body_format
 from bolide.spark.body.body_options import BODY_OPTIONS
+from bolide.spark.body.body_writer import body_writer
 from bolide.spark.body.typed_body import BodyReader, body_reader
 from bolide.spark.errors import OptionError
 from bolide.spark.source.schema import COLUMNS
@@ -191,6 +192,8 @@ def test_the_registry_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     body = body_of(format="avro", registry="spark_registry:connect", subject="Orders", onBadRecord="column")
     reader = reader_of(body, pa.field("note", pa.string()), pa.field("_corrupt_record", pa.binary()))
     bodies = [b"Orders-2\n" + datum(NEW, {"id": 1, "note": "n"}), b"../x\n", b"Orders-1\n\2"]
+    (encoded,), _ = body_writer(body).bodies(pa.array([{"id": 1, "note": "n"}]))
+    assert encoded.as_py() == bodies[0]
     assert read(reader, *bodies) == {"note": ["n", None, "none"], "_corrupt_record": [None, b"../x\n", None]}
 
 

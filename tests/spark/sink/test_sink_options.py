@@ -81,15 +81,15 @@ def test_columns_and_their_types() -> None:
             message_id=StringType(),
             born_timestamp=LongType(),
         ),
-        "",
+        sink_options({"namesrv": "h:1"}),
     )
     with pytest.raises(OptionError, match="sink has no column valeu"):
-        check_columns(schema(body=BinaryType(), valeu=StringType()), "T")
+        check_columns(schema(body=BinaryType(), valeu=StringType()), sink_options(GOOD))
     with pytest.raises(OptionError, match="sink has no column value: name it body"):
-        check_columns(schema(value=BinaryType()), "T")
+        check_columns(schema(value=BinaryType()), sink_options(GOOD))
     with pytest.raises(OptionError, match="deliver_time of the rocketmq sink must be timestamp or bigint"):
-        check_columns(schema(body=BinaryType(), deliver_time=TimestampNTZType()), "T")
+        check_columns(schema(body=BinaryType(), deliver_time=TimestampNTZType()), sink_options(GOOD))
     with pytest.raises(OptionError, match="needs a column body"):
-        check_columns(schema(tags=StringType()), "T")
+        check_columns(schema(tags=StringType()), sink_options(GOOD))
     with pytest.raises(OptionError, match="needs a column topic"):
-        check_columns(schema(body=BinaryType()), "")
+        check_columns(schema(body=BinaryType()), sink_options({"namesrv": "h:1"}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from bolide.client import Message
 from bolide.spark import ending_runs
 from bolide.testing.broker import Broker
+from tests.bodies.registry_server import registry
 from tests.spark.end import read_everything
 from tests.spark.produce import send
 from tests.spark.sink_rounds import bodies, records
@@ -105,6 +107,42 @@ def test_a_wrong_write_is_one_sentence(spark: Any, options: dict[str, str], mode
     writer = spark.range(1).selectExpr("'x' AS body").write.format("rocketmq").options(namesrv="127.0.0.1:1", **options)
     with pytest.raises(Exception, match=text):
         (writer.mode(mode) if mode else writer).save()
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize("mode", ["at-least-once", "exactly-once"])
+def test_typed_bodies_are_read_with_the_options_of_the_write(
+    spark: Any, bolide_broker: Broker, tmp_path: Path, mode: str
+) -> None:
+    for topic in ("In", "Out"):
+        bolide_broker.create_topic(topic, queues=2)
+    send(bolide_broker.namesrv_addr, [Message("In", b"%d" % number) for number in range(20)])
+    rates = {"type": "map", "values": "double"}
+    fields = [{"name": "id", "type": "long"}, {"name": "rates", "type": rates, "default": {}}]
+    with registry() as served:
+        served.add("out", json.dumps({"type": "record", "name": "Out", "fields": fields}))
+        typed = {"body.format": "avro", "body.registry": served.address, "body.subject": "out"}
+        given = {"namesrv": bolide_broker.namesrv_addr, "startingOffsets": "earliest", **ending_runs.OPTIONS}
+        rows = spark.readStream.format("rocketmq").options(subscribe="In", **given).load()
+        structs = rows.selectExpr("struct(CAST(STRING(body) AS BIGINT) AS id, map('a', 0.5D) AS rates) AS body")
+        writer = structs.writeStream.format("rocketmq").options(topic="Out", mode=mode, **typed)
+        writer = writer.options(namesrv=bolide_broker.namesrv_addr, checkpointLocation=str(tmp_path / "checkpoint"))
+        read_everything(writer.trigger(**ending_runs.TRIGGER).start())
+
+        source = spark.read.format("rocketmq").options(namesrv=bolide_broker.namesrv_addr, subscribe="Out")
+        found = source.options(columns="id, rates", **typed).load().collect()
+        assert sorted(row.id for row in found) == list(range(20))
+        assert all(row.rates == {"a": 0.5} for row in found)
+
+        wrong = spark.range(3).selectExpr("struct(IF(id = 1, NULL, id) AS id) AS body")
+        batch = wrong.write.format("rocketmq").mode("append").options(topic="Out", mode=mode, **typed)
+        batch = batch.options(namesrv=bolide_broker.namesrv_addr, deadLetterPath=str(tmp_path / "dead"))
+        batch.save()
+        (row,) = spark.read.parquet(str(tmp_path / "dead")).collect()
+        assert "its body cannot be encoded" in row.reason
+        assert bytes(row.body) == b'{"id": null}'
+        found = source.options(columns="id, rates", **typed).load().collect()
+        assert sorted(row.id for row in found if not row.rates) == [0, 2]
 
 
 def test_the_program_of_the_page(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:

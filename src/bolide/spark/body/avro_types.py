@@ -39,6 +39,16 @@ def avro_fields(text: str, references: tuple[tuple[str, str], ...] = ()) -> dict
     return types.fields(schema, "")
 
 
+def avro_required(text: str) -> tuple[str, ...]:
+    """Return the fields of a record, as `avro_fields` accepts it, that have no default and cannot be null."""
+    fields = _json(text)["fields"]
+    return tuple(field["name"] for field in fields if "default" not in field and not _nullable(field["type"]))
+
+
+def _nullable(kind: Any) -> bool:
+    return kind == "null" or (isinstance(kind, list) and "null" in kind)
+
+
 class _AvroTypes:
     """Turns types of Avro into Spark's; knows the named types it has met, by their full names."""
 

@@ -1,6 +1,6 @@
 """The format of typed bodies according to the options, and the columns that follow from it.
 
-Only names and types are determined here; `json_body`, `avro_body` and `protobuf_body` read the bodies.
+Only names and types are determined here; `typed_body` reads the bodies, and `body_writer` writes them.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ class BodyFormat:
     """Protobuf: the full name of the message."""
     registry: RegistryAddress | None = None
     """Registry of the schema ids at the start of bodies."""
+    registered: RegisteredSchema | None = None
+    """The newest schema of the subject, or None without `body.subject`."""
+    required: tuple[str, ...] = ()
+    """Fields that every body has, according to the schema."""
     column: str = ""
     """Name of the struct column for all fields. If it is empty, each field is a column."""
     on_bad_record: str = FAIL
@@ -66,7 +70,7 @@ class BodyFormat:
         return found
 
 
-def read_body_format(given: Mapping[str, str], taken: Collection[str]) -> BodyFormat:
+def read_body_format(given: Mapping[str, str], taken: Collection[str] = ()) -> BodyFormat:
     """Checks the body options; a field cannot have one of the names `taken`. Raises OptionError.
 
     With `body.subject` it fetches the newest schema from the registry.
@@ -87,7 +91,7 @@ def read_body_format(given: Mapping[str, str], taken: Collection[str]) -> BodyFo
     except RegistryError as error:
         raise OptionError(f"option body.registry: {error}") from None
     for name in (column,) if column else dict(body.fields):
-        if name in taken or name == CORRUPT_RECORD:
+        if name in taken:
             raise OptionError(
                 f"option body.column names {name}, which is a column of the source: choose another name"
                 if column
@@ -146,19 +150,21 @@ def _latest(body: BodyFormat, options: BodyOptions) -> RegisteredSchema | None:
 
 
 def _json(body: BodyFormat, options: BodyOptions) -> BodyFormat:
-    from bolide.spark.body.json_schema_types import json_schema_fields
+    from bolide.spark.body.json_schema_types import json_schema_fields, json_schema_required
 
     found = _latest(body, options)
     text = (options.schema or "") if found is None else found.text
     if not text:
         return body  # a schema given to Spark names the columns then
-    fields = json_schema_fields(text) if text.startswith("{") else ddl_fields(text)
-    return replace(body, fields=tuple(fields.items()))
+    if not text.startswith("{"):
+        return replace(body, fields=tuple(ddl_fields(text).items()))
+    fields = json_schema_fields(text)
+    return replace(body, fields=tuple(fields.items()), required=json_schema_required(text), registered=found)
 
 
 def _avro(body: BodyFormat, options: BodyOptions) -> BodyFormat:
     from bolide.bodies.avro import parsed_avro
-    from bolide.spark.body.avro_types import avro_fields
+    from bolide.spark.body.avro_types import avro_fields, avro_required
 
     found = _latest(body, options)
     text = (options.schema or "") if found is None else found.text
@@ -170,7 +176,8 @@ def _avro(body: BodyFormat, options: BodyOptions) -> BodyFormat:
     writer = options.writer_schema or ""
     for schema in (text, writer) if writer else (text,):
         parsed_avro(schema, references)
-    return replace(body, fields=tuple(fields.items()), schema=text, references=references, writer_schema=writer)
+    body = replace(body, fields=tuple(fields.items()), schema=text, references=references, writer_schema=writer)
+    return replace(body, required=avro_required(text), registered=found)
 
 
 def _protobuf(body: BodyFormat, options: BodyOptions) -> BodyFormat:
@@ -191,7 +198,8 @@ def _protobuf(body: BodyFormat, options: BodyOptions) -> BodyFormat:
     descriptor: Any = ProtobufTypes.of_set(data).named(options.message or "")
     fields = protobuf_fields(descriptor)
     text = base64.b64encode(data).decode()
-    return replace(body, fields=tuple(fields.items()), schema=text, message=descriptor.full_name)
+    body = replace(body, fields=tuple(fields.items()), schema=text, message=descriptor.full_name)
+    return replace(body, registered=found)
 
 
 def _file_of(name: str) -> bytes:

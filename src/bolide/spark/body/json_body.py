@@ -34,7 +34,7 @@ class JsonBodies:
         """With a registry, the object follows the id of its schema."""
         self._registry = registry
         for field in fields:
-            _check(field.type, field.name)
+            check_json_type(field.type, field.name)
         self._schema = pa.schema(fields)
         parsed = [pa.field(ROW, pa.int64()), *(pa.field(field.name, _read_as(field.type)) for field in fields)]
         self._options = _json.ParseOptions(
@@ -160,16 +160,16 @@ def _read_as(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _check(kind: pa.DataType, name: str) -> None:
+def check_json_type(kind: pa.DataType, name: str) -> None:
     """Raise `OptionError` if JSON cannot be converted to a type."""
     types: Any = pa.types
     if types.is_list(kind):
         inner: Any = kind
-        _check(inner.value_type, name)
+        check_json_type(inner.value_type, name)
     elif types.is_struct(kind):
         whole: Any = kind
         for number in range(whole.num_fields):
-            _check(whole.field(number).type, f"{name}.{whole.field(number).name}")
+            check_json_type(whole.field(number).type, f"{name}.{whole.field(number).name}")
     elif not (
         types.is_boolean(kind)
         or types.is_integer(kind)

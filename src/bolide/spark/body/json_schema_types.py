@@ -27,6 +27,15 @@ def json_schema_fields(text: str) -> dict[str, str]:
     return fields
 
 
+def json_schema_required(text: str) -> tuple[str, ...]:
+    """Return the properties that an object must have. `json_schema_fields` must accept the schema."""
+    schema: Any = json.loads(text)
+    schema = _resolved(schema, schema, "the schema", 0)
+    found = schema.get("required")
+    properties = schema["properties"]
+    return tuple(name for name in found if name in properties) if isinstance(found, list) else ()
+
+
 def _properties(schema: Any, root: Any, depth: int) -> dict[str, str]:
     found = schema.get("properties")
     if not isinstance(found, dict):

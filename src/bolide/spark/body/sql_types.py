@@ -52,6 +52,24 @@ def ddl_fields(text: str) -> dict[str, str]:
     return fields
 
 
+def taken_apart(kind: str) -> tuple[str, dict[str, str]]:
+    """Return the word of a type that `ddl_fields` accepts, in lower case, and names and types of its parts.
+
+    A scalar has no parts. An array has the part `element`, a map `key` and `value`, and a struct its fields.
+    """
+    matched = _TYPE.fullmatch(kind.strip())
+    if matched is None:
+        raise OptionError(f"{kind} is not a type")
+    word, inner = matched[1].lower(), matched[2]
+    if inner is None:
+        return word, {}
+    parts = [part.strip() for part in _parts(inner)] if inner.strip() else []
+    if word in _NESTED:
+        return word, dict(zip(("element",) if word == "array" else ("key", "value"), parts, strict=True))
+    fields = filter(None, map(_FIELD.fullmatch, parts))
+    return word, {(field[1] or field[2]).replace("``", "`"): field[3] for field in fields}
+
+
 def _is_type(text: str) -> bool:
     """Whether Spark knows the type `text`, which a comment may follow."""
     matched = _TYPE.fullmatch(text.strip())

@@ -6,9 +6,9 @@ in their properties, or with anything that may be invalid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,9 @@ from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
 from bolide.spark.sink.messages import MAX_BODY, Outgoing, Refusal, RowOrigin, RowReader, Task
 from bolide.spark.sink.property_texts import PropertyTexts, whole
 from bolide.spark.times import milliseconds_of
+
+if TYPE_CHECKING:
+    from bolide.spark.body.body_writer import BodyWriter, UnfitRow
 
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -82,19 +85,43 @@ class Elements:
         return memoryview(b"" if data is None else data)
 
 
+@dataclass(frozen=True, slots=True)
+class BodyColumn:
+    """A struct column to encode as bodies."""
+
+    name: str
+    writer: BodyWriter
+
+
 class ElementReader:
     """Builds the messages of a task."""
 
-    def __init__(self, topic: str, task: Task, immediate: bool, reference: type[RowReader] = RowReader) -> None:
+    def __init__(
+        self,
+        topic: str,
+        task: Task,
+        immediate: bool,
+        reference: type[RowReader] = RowReader,
+        bodies: BodyColumn | None = None,
+    ) -> None:
         """Takes the default `topic`. With `immediate`, rejects delayed rows. `reference` reads odd rows."""
         self._topic = topic
         self._reference = reference(topic, task, immediate)
+        self._bodies = bodies
         self._rows = 0
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Elements | Refusal]:
         """Yield the rejected rows of an Arrow batch, then the messages of each topic."""
-        for piece in _pieces(readable(batch)):
-            origin = RowOrigin(piece, self._rows)
+        if self._bodies is None:
+            yield from self._pieces(readable(batch), {})
+            return
+        for piece in _pieces(batch):  # first, because encoded bodies may be longer than their columns
+            encoded, unfit = _encoded(piece, self._bodies)
+            yield from self._pieces(readable(encoded), {self._rows + place: row for place, row in unfit.items()})
+
+    def _pieces(self, batch: pa.RecordBatch, unfit: Mapping[int, UnfitRow]) -> Iterator[Elements | Refusal]:
+        for piece in _pieces(batch):
+            origin = RowOrigin(piece, self._rows, unfit)
             self._rows += piece.num_rows
             yield from self._piece(origin)
 
@@ -245,6 +272,17 @@ class _ElementRows:
 
 def _element(message: Outgoing) -> bytes:
     return encode_batch([BatchMessage(message.flag, message.body, message.properties.encode())])
+
+
+def _encoded(batch: pa.RecordBatch, bodies: BodyColumn) -> tuple[pa.RecordBatch, dict[int, UnfitRow]]:
+    """Return the batch with encoded bodies in its column `body`, and the rows that do not fit by index."""
+    names = list(batch.schema.names)
+    place = names.index(bodies.name)
+    structs: Any = batch.column(place)
+    data, unfit = bodies.writer.bodies(structs)
+    names[place] = "body"
+    columns = [data if at == place else column for at, column in enumerate(batch.columns)]
+    return pa.RecordBatch.from_arrays(columns, names=names), unfit
 
 
 def readable(batch: pa.RecordBatch) -> pa.RecordBatch:

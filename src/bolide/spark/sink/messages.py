@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -21,6 +21,9 @@ from bolide.layout.limits import MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
 from bolide.layout.properties import format_properties
 from bolide.spark.errors import RowRefused
 from bolide.transport.blocking import MAX_FRAME
+
+if TYPE_CHECKING:
+    from bolide.spark.body.body_writer import UnfitRow
 
 MAX_DELAY_LEVEL: Final = 18
 _TOPIC: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
@@ -117,6 +120,8 @@ class RowOrigin:
     batch: pa.RecordBatch
     first: int
     """Row number in the task of the first row."""
+    unfit: Mapping[int, UnfitRow] = field(default_factory=dict)
+    """Rows by number whose body could not be encoded."""
 
     def values(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Return the values of rows by row number. Raises `UnicodeDecodeError` if a text is not UTF-8."""
@@ -158,7 +163,11 @@ class RowReader:
             try:
                 values = values or origin.values([row])[0]
                 topic = values.get("topic") or topic
-                yield self._message(row, values, topic)
+                unfit = origin.unfit.get(row)
+                if unfit is None:
+                    yield self._message(row, values, topic)
+                else:
+                    yield Refusal(row, topic, unfit.reason, {**values, "body": unfit.shown})
             except UnicodeDecodeError:
                 refusal = origin.refusal(row, topic, "it contains text that is not valid UTF-8")
                 refusal.topic = refusal.values.get("topic") or topic

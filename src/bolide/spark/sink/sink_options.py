@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
+from bolide.spark.body.body_format import BodyFormat
 from bolide.spark.declared import Option, check_names, option, options_in, read_fields
 from bolide.spark.errors import OptionError
 from bolide.spark.kafka_names import KAFKA_COLUMNS, KAFKA_OPTIONS
 from bolide.spark.option_values import as_it_is, mounted_folder, one_of, whole_number
+from bolide.spark.sink.typed_bodies import BODY, WRITTEN, check_struct, column_of, written_body
 from bolide.spark.source.connection import CONNECTION, ClusterAccess, check_connection
 from bolide.spark.source.selection import TOPIC_NAMES, Selection
 from bolide.spark.source.source_options import READ_OPTIONS
@@ -71,6 +73,8 @@ class SinkOptions:
     """All options of a write. Spark ships them to executors."""
 
     connection: ClusterAccess
+    body: BodyFormat = field(default_factory=BodyFormat)
+    """The encoding of a struct column; without `kind`, bodies are bytes."""
     mode: str = option(_HEADING, f"or `{EXACTLY_ONCE}`", one_of(AT_LEAST_ONCE, EXACTLY_ONCE), AT_LEAST_ONCE)
     dead_letter_path: str = option(
         _HEADING,
@@ -134,7 +138,7 @@ class SinkOptions:
         return self.delivery_timeout_ms / 1000
 
 
-WRITE_OPTIONS: Final[tuple[Option, ...]] = options_in(SinkOptions)
+WRITE_OPTIONS: Final[tuple[Option, ...]] = (*options_in(SinkOptions), *WRITTEN)
 KNOWN: Final = {name.lower(): name for name in (*SHARED, *(one.name for one in WRITE_OPTIONS))}
 _ELSEWHERE: Final = {
     **KAFKA_OPTIONS,
@@ -151,7 +155,7 @@ def sink_options(options: Mapping[str, str], streaming: bool = False) -> SinkOpt
     check_names([name for name in options if name.lower() not in _OF_SPARK], KNOWN, what, _ELSEWHERE)
     if "jobid" in given and streaming:
         raise OptionError("option jobId is for a batch write; a stream is identified by its checkpoint")
-    found = read_fields(SinkOptions, given, connection=ClusterAccess())
+    found = read_fields(SinkOptions, given, connection=ClusterAccess(), body=written_body(given))
     folder = _commit_log(given, found.exactly_once, streaming, found.job_id)
     return replace(found, commit_log=folder, connection=write_connection(options, found.delivery_timeout_ms))
 
@@ -185,22 +189,30 @@ def _commit_log(given: Mapping[str, str], exactly_once: bool, streaming: bool, j
     return mounted_folder(folder, "commitLog")
 
 
-def check_columns(schema: StructType, topic: str) -> None:
+def check_columns(schema: StructType, options: SinkOptions) -> None:
     """Raise `OptionError` if a column is unknown, missing or has the wrong type."""
-    for field in schema:
-        wanted = COLUMNS.get(field.name)
-        if wanted is None:
-            raise OptionError(f"the rocketmq sink has no column {field.name}: {_instead(field.name)}")
-        given = field.dataType.simpleString()
+    typed = bool(options.body.kind)
+    body = column_of(options.body)
+    for column in schema:
+        if typed and column.name == body:
+            continue
+        wanted = COLUMNS.get(column.name)
+        if wanted is None or (typed and column.name == BODY):
+            raise OptionError(f"the rocketmq sink has no column {column.name}: {_instead(column.name)}")
+        given = column.dataType.simpleString()
         if given not in wanted:
+            instead = "; option body.format encodes a struct" if column.name == BODY and "struct<" in given else ""
             raise OptionError(
-                f"the column {field.name} of the rocketmq sink must be {' or '.join(wanted)}, not {given}"
+                f"the column {column.name} of the rocketmq sink must be {' or '.join(wanted)}, not {given}{instead}"
             )
     names = schema.fieldNames()
-    if "body" not in names:
-        raise OptionError("the rocketmq sink needs a column body (BINARY or STRING)")
-    if "topic" not in names and not topic:
+    if body not in names:
+        kind = "the struct of option body.format" if typed else "BINARY or STRING"
+        raise OptionError(f"the rocketmq sink needs a column {body} ({kind})")
+    if "topic" not in names and not options.topic:
         raise OptionError('the rocketmq sink needs a column topic or .option("topic", NAME)')
+    if typed:
+        check_struct(schema, options.body)
 
 
 def _instead(name: str) -> str:

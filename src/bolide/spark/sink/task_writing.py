@@ -17,12 +17,13 @@ from bolide.layout.message_id import decode_offset_message_id
 from bolide.remoting.command import Command
 from bolide.spark.sink.bundles import Bundle
 from bolide.spark.sink.dead_letters import DeadLetters
-from bolide.spark.sink.elements import ElementReader
+from bolide.spark.sink.elements import BodyColumn, ElementReader
 from bolide.spark.sink.endings import BrokerKind, broker_kind, half_marks, producer_group
 from bolide.spark.sink.half_handles import Handles
 from bolide.spark.sink.messages import Refusal, Task
 from bolide.spark.sink.sending import Sender
 from bolide.spark.sink.sink_options import SinkOptions
+from bolide.spark.sink.typed_bodies import column_of
 from bolide.spark.source.patient_requests import connections
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def write_rows(
         dead.add(refusal)
 
     sender = Sender(options, halves.stored, refuse, halves.marks) if halves else Sender(options, _ignore, refuse)
-    reader = ElementReader(options.topic, task, immediate=options.exactly_once)
+    reader = ElementReader(options.topic, task, immediate=options.exactly_once, bodies=_bodies(options))
     try:
         for batch in batches:
             for read in reader.read(batch):
@@ -83,6 +84,15 @@ def write_rows(
     written.rows = sender.tally.stored
     written.uncertain = sender.tally.uncertain
     return written
+
+
+def _bodies(options: SinkOptions) -> BodyColumn | None:
+    """Return how the bodies of the rows are encoded, or None if they are bytes."""
+    if not options.body.kind:
+        return None
+    from bolide.spark.body.body_writer import body_writer  # only for such writes, whose start it delays
+
+    return BodyColumn(column_of(options.body), body_writer(options.body))
 
 
 def _ignore(bundle: Bundle, answers: list[Command]) -> None:

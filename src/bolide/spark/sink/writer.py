@@ -81,7 +81,7 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
     if overwrite:
         raise OptionError('a topic cannot be overwritten: use .mode("append")')
     checked = sink_options(options)
-    check_columns(schema, checked.topic)
+    check_columns(schema, checked)
     return BatchWriter(checked)
 
 
@@ -90,5 +90,5 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
     if overwrite:
         raise OptionError('a topic cannot be overwritten: use .outputMode("append") or "update"')
     checked = sink_options(options, streaming=True)
-    check_columns(schema, checked.topic)
+    check_columns(schema, checked)
     return StreamWriter(checked)

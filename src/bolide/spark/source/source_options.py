@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final
 
-from bolide.spark.body.body_format import BodyFormat, read_body_format
+from bolide.spark.body.body_format import CORRUPT_RECORD, BodyFormat, read_body_format
 from bolide.spark.body.body_options import BODY_OPTIONS
 from bolide.spark.body.body_options import COLUMNS as COLUMNS_HEADING
 from bolide.spark.declared import Option, check_names, option, options_in, read_fields
@@ -29,6 +29,8 @@ EVERY_COLUMN: Final = "*"
 _STREAMS: Final = "Streams"
 _PULLS: Final = "maximum messages of a pull, and pulls that a task keeps in flight"
 _MANY: Final = 1 << 31
+_TAKEN: Final = (*COLUMNS, BAD_RECORD, CORRUPT_RECORD)
+"""Names of columns that a field of a body cannot have."""
 _SELECTED: Final = Option(
     "columns",
     COLUMNS_HEADING,
@@ -141,7 +143,7 @@ def read_options(options: Mapping[str, str], streaming: bool | None = False) -> 
         )
     selection = read_selection(given)
     check_connection(given)
-    body, bad_records = read_body_format(given, (*COLUMNS, BAD_RECORD)), read_bad_records(given)
+    body, bad_records = read_body_format(given, _TAKEN), read_bad_records(given)
     found = read_fields(
         SourceOptions,
         given,
