@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from bolide.spark.jobs.stats_report import stats_page
     from bolide.spark.jobs.template import write_template
     from bolide.spark.jobs.trace import trace_rows
+    from bolide.spark.lag import LagListener, SourceLag
     from bolide.spark.reading import Read, read, read_stream
     from bolide.spark.session.progress import JobProgress, OnProgress
     from bolide.spark.verify.verdict import Verdict
     from bolide.spark.verify.verify_job import verify_on_spark
 
 __all__ = [
-    "Read", "read", "read_stream",
+    "Read", "read", "read_stream", "LagListener", "SourceLag",
     "JobFailed", "JobResult", "JobProgress", "OnProgress", "Statistics", "TopicStats", "Count", "archive", "as_replay",
     "export_topic", "import_files", "mirror", "read_back", "redrive", "replay", "stats", "stats_page", "trace_rows",
     "translate_offsets", "write_template",
@@ -54,6 +55,7 @@ _MODULES: Final = {
     "jobs.stats_report": ("stats_page",),
     "jobs.template": ("write_template",),
     "jobs.trace": ("trace_rows",),
+    "lag": ("LagListener", "SourceLag"),
 }
 
 
