@@ -23,9 +23,9 @@ Rights = Mapping[str, Sequence[str]]
 
 
 @contextmanager
-def guarded(rights: Mapping[str, Rights], messages: int = 0) -> Iterator[Broker]:
-    """A broker with these users, and a topic T of one queue with messages."""
-    with Broker(**SETTINGS) as broker:
+def guarded(rights: Mapping[str, Rights], messages: int = 0, **more: Any) -> Iterator[Broker]:
+    """A broker with these users and `more` settings, and a topic T of one queue with messages."""
+    with Broker(**SETTINGS, **more) as broker:
         with Admin(broker.namesrv_addr, **ROOT) as admin:
             admin.create_topic("T", queues=1)
             for user, entries in rights.items():

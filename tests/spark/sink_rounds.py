@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from bolide.layout.record import Record, decode_records
 from bolide.spark.sink.committing import PARTS, CommitParts
+from bolide.spark.sink.endings import Ender
+from bolide.spark.sink.half_handles import HalfRun
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import sink_options
 from bolide.spark.sink.task_writing import Written
@@ -18,9 +20,27 @@ from bolide.spark.source.fetch import RangeReader
 from bolide.spark.source.queues import Queue
 from bolide.spark.source.ranges import Range
 from bolide.spark.source.source_options import read_options
+from bolide.transport.blocking import PendingRun
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+
+
+class Stopped(Exception):
+    """The driver was killed."""
+
+
+class Dies(Ender):
+    """A driver that is killed when it has sent five requests of a commit, each for one message."""
+
+    together = 1
+    sent = 0
+
+    def send_ends(self, run: HalfRun, how: int) -> PendingRun | None:
+        self.sent += 1
+        if self.sent > 5:
+            raise Stopped
+        return super().send_ends(run, how)
 
 
 def stream_writer(options: dict[str, str], parts: CommitParts = PARTS) -> StreamWriter:

@@ -10,16 +10,13 @@ import pytest
 
 from bolide.spark.errors import NotPermitted
 from bolide.spark.sink.committing import CommitParts
-from bolide.spark.sink.endings import Ender
-from bolide.spark.sink.half_handles import HalfRun
 from bolide.spark.sink.messages import Task
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.source_options import read_options
 from bolide.testing.broker import Broker
-from bolide.transport.blocking import PendingRun
 from tests.client.patient_blocking import Admin
 from tests.spark.acl import ROOT, grant, guarded, options_of
-from tests.spark.sink_rounds import commit, write
+from tests.spark.sink_rounds import Dies, Stopped, commit, write
 
 BODIES = [b"%d" % number for number in range(10)]
 
@@ -28,23 +25,6 @@ BODIES = [b"%d" % number for number in range(10)]
 def broker() -> Iterator[Broker]:
     with guarded({"writer": {"Topic:T": ["Pub"]}}) as made:
         yield made
-
-
-class Stopped(Exception):
-    """The driver died."""
-
-
-class Dies(Ender):
-    """A driver that dies when it has sent half of the requests of a commit."""
-
-    together = 1
-    sent = 0
-
-    def send_ends(self, run: HalfRun, how: int) -> PendingRun | None:
-        self.sent += 1
-        if self.sent > len(BODIES) // 2:
-            raise Stopped
-        return super().send_ends(run, how)
 
 
 def stored(broker: Broker) -> int:

@@ -109,6 +109,8 @@ class Cluster(ClusterRoutes):
             return codes.UPDATE_CONSUMER_OFFSET, header.to_ext()
 
         for queue, answer in self.answers(queues, question):
+            if answer.code == codes.NO_PERMISSION:
+                raise _refusal(queue, answer, "the right Sub to the topic and to the group")
             if answer.code != codes.SUCCESS:
                 raise ClusterUnavailable(
                     f"the broker of {queue} rejected the offset of group {self._options.group} with {answer.code}: "

@@ -20,7 +20,7 @@ from bolide.remoting.bulk_pulls import bulk_ext
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.headers.decode import decode_header
 from bolide.remoting.headers.pull import PullMessageResponseHeader
-from bolide.spark.errors import ClusterUnavailable, OptionError
+from bolide.spark.errors import ClusterUnavailable, NotPermitted, OptionError
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.source.members import BrokerMembers
@@ -201,6 +201,11 @@ class RangeReader:
             raise OptionError(
                 f"option sql: the broker of {self._part.queue} rejected it with {code}: {answer.remark}; it needs "
                 "enablePropertyFilter=true in its broker.conf and an expression of RocketMQ's SQL92"
+            )
+        if code == codes.NO_PERMISSION:
+            raise NotPermitted(
+                f"{where}: the broker rejects the pull: {answer.remark}; reading needs the right Sub to the topic and"
+                f" to the group {self._options.group}"
             )
         raise ClusterUnavailable(f"{where}: the broker returned {code}: {answer.remark}")
 

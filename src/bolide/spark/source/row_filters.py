@@ -67,8 +67,8 @@ class RowFilters:
         _HEADING,
         "messages with one of these keys, separated by commas. A batch read looks up what was stored since the broker "
         "started, or changed its settings, in its index. The queues are read, and keys compared in Spark, for older "
-        "messages, and for all if the index is off, its settings cannot be read (right `Get` on the cluster), or it "
-        "has 64 or more messages of a key",
+        "messages, and for all if the index is off, its settings cannot be read (with `authorizationStrict` this needs "
+        "the right `Get` to the cluster), or it has 64 or more messages of a key",
         _keys,
         absent=(),
         shown="",
