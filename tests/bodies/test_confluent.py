@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -99,7 +100,23 @@ def test_a_busy_registry_is_asked_again_and_another_error_is_not(served: Served)
 
 
 @pytest.mark.parametrize(
-    "raw", [b"<html>", b"[]", b"", b"\xff", b'{"schema": 5}', b'{"schema": "x", "schemaType": "XML"}']
+    "raw",
+    [
+        b"<html>",
+        b"[]",
+        b"",
+        b"\xff",
+        b'{"schema": 5}',
+        b'{"schema": "x", "schemaType": "XML"}',
+        b'{"id": 1, "schema": "x", "schemaType": ["AVRO"]}',
+        b'{"id": 1, "schema": "x", "references": "x"}',
+        b'{"id": 1, "schema": "x", "references": {"name": "x"}}',
+        b'{"id": 1, "schema": "x", "references": [5]}',
+        b'{"id": 1, "schema": "x", "references": [{"name": "x", "subject": "y", "version": "latest/.."}]}',
+        b'{"id": 4294967296, "schema": 5}',
+        b'{"id": 1, "schema": ' + b"[" * 100_000,
+    ],
+    ids=lambda raw: raw[:70].decode("ascii", "replace"),
 )
 def test_an_answer_that_is_none(served: Served, raw: bytes) -> None:
     served.raw = raw
@@ -107,6 +124,74 @@ def test_an_answer_that_is_none(served: Served, raw: bytes) -> None:
         client(served).latest("s")
     with pytest.raises(RegistryError):
         client(served).read(b"\0\0\0\0\1x")
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+REFERENCES = st.fixed_dictionaries(
+    {}, optional={"name": JSON_VALUES, "subject": JSON_VALUES, "version": st.integers() | JSON_VALUES}
+)
+ANSWERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.integers(0, 3) | JSON_VALUES,
+        "schema": st.text() | JSON_VALUES,
+        "schemaType": st.sampled_from(["AVRO", "JSON", "PROTOBUF"]) | JSON_VALUES,
+        "references": st.lists(REFERENCES, max_size=3) | JSON_VALUES,
+    },
+)
+
+
+class Inventive(ConfluentRegistry):
+    """A client whose registry returns any object."""
+
+    def __init__(self, answers: list[dict[str, Any]]) -> None:
+        super().__init__(RegistryAddress("http://unused"))
+        self._answers = answers
+        self.asked = 0
+
+    def _ask(self, path: str) -> dict[str, Any] | None:
+        self.asked += 1
+        path.encode("ascii")
+        return self._answers[self.asked % len(self._answers)]
+
+
+@given(st.lists(ANSWERS, min_size=1, max_size=4))
+def test_any_answer_is_a_schema_or_one_sentence(answers: list[dict[str, Any]]) -> None:
+    asking = Inventive(answers)
+    for ask in (lambda: asking.latest("s"), lambda: asking.read(b"\0\0\0\0\1\0x")):
+        text = ""
+        try:
+            ask()
+        except (RegistryError, UnfitBody) as error:
+            text = str(error)
+        assert len(text) < 1000
+
+
+def test_schemas_that_refer_to_each_other_cost_a_bounded_number_of_requests() -> None:
+    both = [{"name": name, "subject": name, "version": 1} for name in ("a", "b")]
+    asking = Inventive([{"schema": "{}", "references": both}])
+    asking.read(b"\0\0\0\0\1x")
+    assert asking.asked == 3
+    ever = Numbered()
+    with pytest.raises(RegistryError, match="refers to more than 100 others"):
+        ever.read(b"\0\0\0\0\1x")
+    assert ever.asked == 101
+
+
+class Numbered(Inventive):
+    """A client whose registry returns new references with each schema."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def _ask(self, path: str) -> dict[str, Any] | None:
+        self.asked += 1
+        names = [f"{self.asked}-{number}" for number in range(2)]
+        return {"schema": "{}", "references": [{"name": name, "subject": "s", "version": 1} for name in names]}
 
 
 def test_another_server_is_not_taken_for_a_registry(served: Served) -> None:

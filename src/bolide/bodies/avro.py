@@ -15,7 +15,8 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from bolide.bodies.registry import AVRO, RegisteredSchema, Registry, SchemaError, UnfitBody
+from bolide.bodies.parsed_schemas import ParsedSchemas
+from bolide.bodies.registry import AVRO, Registry, SchemaError, UnfitBody
 
 MOST_DIGITS: Final = 1000
 """Digits of a decimal."""
@@ -62,7 +63,7 @@ class AvroDecoder:
         self._writer = writer
         self._reader = reader
         self._registry = registry
-        self._parsed: dict[int | str, Any] = {}
+        self._schemas = ParsedSchemas({AVRO: lambda schema: parsed_avro(schema.text, schema.references)})
 
     def decode(self, body: bytes) -> Any:
         """Return the datum of a body. Raises `UnfitBody` if the body is invalid, and `RegistryError` if the registry
@@ -72,7 +73,7 @@ class AvroDecoder:
         writer = self._writer
         if self._registry is not None:
             written = self._registry.read(body)
-            writer, body = self._schema_of(written.schema), written.payload
+            writer, body = self._schemas.of(written.schema), written.payload
         stream = io.BytesIO(body)
         try:
             datum: Any = schemaless_reader(stream, writer, self._reader)
@@ -81,17 +82,6 @@ class AvroDecoder:
         if stream.tell() != len(body):
             raise UnfitBody(f"{len(body) - stream.tell()} bytes are left after its datum")
         return datum
-
-    def _schema_of(self, schema: RegisteredSchema) -> Any:
-        found = self._parsed.get(schema.id)
-        if found is None:
-            if schema.kind != AVRO:
-                raise UnfitBody(f"it is written with schema {schema.id}, which is {schema.kind}")
-            try:
-                found = self._parsed[schema.id] = parsed_avro(schema.text, schema.references)
-            except SchemaError as error:
-                raise UnfitBody(f"schema {schema.id} cannot be used: {error}") from None
-        return found
 
 
 class AvroEncoder:

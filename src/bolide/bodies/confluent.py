@@ -42,6 +42,8 @@ UNKNOWN_S: Final = 60.0
 MOST_ANSWER: Final = 8 << 20
 """Maximum size of a response in bytes."""
 MOST_REFERENCES: Final = 100
+SHOWN: Final = 100
+"""Characters of a registry's words in an error."""
 MOST_POSITIONS: Final = 32
 _NOT_FOUND: Final = (40401, 40402, 40403)
 """Error codes of an unknown subject, version and schema; any other 404 comes from another kind of server."""
@@ -118,7 +120,7 @@ class ConfluentRegistry:
         if answer is None:
             raise RegistryError(f"the registry {self._address} has no subject {subject}")
         number = answer.get("id")
-        if type(number) is not int:
+        if type(number) is not int or not 0 <= number < 1 << 32:
             raise RegistryError(f"the registry {self._address} returned no id for the subject {subject}")
         return self._by_id(number)
 
@@ -144,33 +146,54 @@ class ConfluentRegistry:
         if kind == PROTOBUF:
             answer = self._ask(f"/schemas/ids/{number}?format=serialized") or {}
         references: dict[str, str] = {}
-        self._follow(answer, kind, references, 0)
+        self._follow(answer, kind, references, set())
         return RegisteredSchema(number, kind, self._text(answer), tuple(references.items()))
 
-    def _follow(self, answer: dict[str, Any], kind: str, found: dict[str, str], depth: int) -> None:
-        """Add the schemas that a response refers to, innermost first."""
-        for each in answer.get("references") or ():
-            name, subject, version = (each.get(key) for key in ("name", "subject", "version"))
-            if name in found:
+    def _follow(self, answer: dict[str, Any], kind: str, found: dict[str, str], seen: set[str]) -> None:
+        """Add the schemas that a response refers to, innermost first.
+
+        `seen` contains the names that were requested, so that schemas that refer to each other end.
+        """
+        for name, subject, version in self._references(answer):
+            if name in seen:
                 continue
-            if depth > 32 or len(found) >= MOST_REFERENCES:
+            seen.add(name)
+            if len(seen) > MOST_REFERENCES:
                 raise RegistryError(
                     f"a schema of the registry {self._address} refers to more than {MOST_REFERENCES} others"
                 )
-            path = f"/subjects/{urllib.parse.quote(str(subject), safe='')}/versions/{version}"
+            path = f"/subjects/{urllib.parse.quote(subject, safe='', errors='replace')}/versions/{version}"
             inner = self._ask(path + ("?format=serialized" if kind == PROTOBUF else ""))
             if inner is None:
                 raise RegistryError(
-                    f"the registry {self._address} lacks {subject} version {version}, which a schema refers to"
+                    f"the registry {self._address} lacks {subject[:SHOWN]} version {version}, which a schema refers to"
                 )
-            self._follow(inner, kind, found, depth + 1)
-            found[str(name)] = self._text(inner)
+            self._follow(inner, kind, found, seen)
+            found[name] = self._text(inner)
+
+    def _references(self, answer: dict[str, Any]) -> list[tuple[str, str, int]]:
+        """Return name, subject and version of the schemas that a response refers to."""
+        given = answer.get("references")
+        found = []
+        for each in given if isinstance(given, list) else [] if given is None else [given]:
+            name, subject, version = (
+                (each.get(key) for key in ("name", "subject", "version")) if isinstance(each, dict) else (None,) * 3
+            )
+            if not isinstance(name, str) or not isinstance(subject, str) or type(version) is not int:
+                raise RegistryError(
+                    f"the registry {self._address} returns a reference without name, subject or version"
+                )
+            found.append((name, subject, version))
+        return found
 
     def _kind(self, answer: dict[str, Any]) -> str:
         named = answer.get("schemaType") or "AVRO"
-        if named not in _KINDS:
-            raise RegistryError(f"the registry {self._address} has a schema of type {named}, which is not known here")
-        return _KINDS[named]
+        found = _KINDS.get(named) if isinstance(named, str) else None
+        if found is None:
+            raise RegistryError(
+                f"the registry {self._address} has a schema of type {str(named)[:SHOWN]}, which is not known here"
+            )
+        return found
 
     def _text(self, answer: dict[str, Any]) -> str:
         text = answer.get("schema")

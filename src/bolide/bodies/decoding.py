@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from bolide.bodies.avro import AvroDecoder, parsed_avro
-from bolide.bodies.protobuf import ProtobufDecoder, ProtobufTypes, descriptor_set, plain_of
-from bolide.bodies.registry import AVRO, JSON, FramedBody, Registry, SchemaError, UnfitBody
+from bolide.bodies.parsed_schemas import ParsedSchemas
+from bolide.bodies.protobuf import ProtobufDecoder, ProtobufTypes, plain_of, types_of
+from bolide.bodies.registry import AVRO, JSON, PROTOBUF, FramedBody, RegisteredSchema, Registry, SchemaError, UnfitBody
 
 Decode = Callable[[bytes], Any]
 """Decoder of a body. Raises `UnfitBody` if the body is invalid, and `RegistryError` if the registry fails."""
+_Read = Callable[[FramedBody], Any]
 AVRO_SUFFIX: Final = ".avsc"
 PROTOBUF_SUFFIX: Final = ".desc"
 MOST_SCHEMA: Final = 8 << 20
@@ -49,19 +51,12 @@ class RegistryDecoder:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._decoders: dict[tuple[int | str, tuple[int, ...]], Decode] = {}
+        self._decoders = ParsedSchemas({AVRO: _of_avro, JSON: _of_json, PROTOBUF: _of_protobuf})
 
     def decode(self, body: bytes) -> Any:
         """Return the value of a body. Raises `UnfitBody` if it is invalid, `RegistryError` if the registry fails."""
         framed = self._registry.read(body)
-        key = (framed.schema.id, framed.message)
-        found = self._decoders.get(key)
-        if found is None:
-            try:
-                found = self._decoders[key] = _decoder_of(framed)
-            except SchemaError as error:
-                raise UnfitBody(f"schema {framed.schema.id} cannot be used: {error}") from None
-        return found(framed.payload)
+        return self._decoders.of(framed.schema)(framed)
 
 
 def as_text(value: Any, indent: int | None = None) -> str:
@@ -85,14 +80,29 @@ def printable(value: Any) -> str:
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
-def _decoder_of(framed: FramedBody) -> Decode:
-    schema = framed.schema
-    if schema.kind == AVRO:
-        return AvroDecoder(parsed_avro(schema.text, schema.references)).decode
-    if schema.kind == JSON:
-        return _json
-    types = ProtobufTypes.of_set(descriptor_set(schema))
-    return _protobuf(types, types.at(framed.message))
+def _of_avro(schema: RegisteredSchema) -> _Read:
+    decode = AvroDecoder(parsed_avro(schema.text, schema.references)).decode
+    return lambda framed: decode(framed.payload)
+
+
+def _of_json(_: RegisteredSchema) -> _Read:
+    return lambda framed: _json(framed.payload)
+
+
+def _of_protobuf(schema: RegisteredSchema) -> _Read:
+    types = types_of(schema)
+    decoders: dict[tuple[int, ...], Decode] = {}
+
+    def read(framed: FramedBody) -> Any:
+        decode = decoders.get(framed.message)
+        if decode is None:
+            try:
+                decode = decoders[framed.message] = _protobuf(types, types.at(framed.message))
+            except SchemaError as error:
+                raise UnfitBody(f"schema {schema.id} cannot be used: {error}") from None
+        return decode(framed.payload)
+
+    return read
 
 
 def _protobuf(types: ProtobufTypes, descriptor: Any) -> Decode:

@@ -10,6 +10,7 @@ import base64
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from bolide.bodies.parsed_schemas import ParsedSchemas
 from bolide.bodies.registry import PROTOBUF, FramedBody, RegisteredSchema, Registry, SchemaError, UnfitBody
 
 MOST_NESTED: Final = 32
@@ -123,6 +124,11 @@ class ProtobufTypes:
             self._pool.Add(file)
 
 
+def types_of(schema: RegisteredSchema) -> ProtobufTypes:
+    """Load the types of a registry's schema. Raises `SchemaError` if it is not a Protobuf schema."""
+    return ProtobufTypes.of_set(descriptor_set(schema))
+
+
 def descriptor_set(schema: RegisteredSchema) -> bytes:
     """Return a serialized descriptor set of a registry's schema and its references. Raises `SchemaError` if it is not a
     Protobuf schema."""
@@ -152,7 +158,7 @@ class ProtobufDecoder:
         self._name: str = descriptor.full_name
         self._registry = registry
         self._checked: set[tuple[int | str, tuple[int, ...]]] = set()
-        self._types: dict[int | str, ProtobufTypes] = {}
+        self._types = ParsedSchemas({PROTOBUF: types_of})
 
     def decode(self, body: bytes) -> Any:
         """Return the message of a body. Raises `UnfitBody` if it is invalid, and `RegistryError` if the registry
@@ -168,12 +174,7 @@ class ProtobufDecoder:
             raise UnfitBody(f"it is not a valid {self._name} ({type(error).__name__}: {error})") from None
 
     def _check(self, written: FramedBody) -> None:
-        try:
-            types = self._types.get(written.schema.id) or ProtobufTypes.of_set(descriptor_set(written.schema))
-        except SchemaError as error:
-            raise UnfitBody(str(error)) from None
-        self._types[written.schema.id] = types  # a sender may name any position of a message
-        found = types.at(written.message).full_name
+        found = self._types.of(written.schema).at(written.message).full_name
         if found != self._name:
             raise UnfitBody(f"it is a {found}, not a {self._name}")
         self._checked.add((written.schema.id, written.message))

@@ -235,6 +235,18 @@ def test_every_option_needs_a_format(name: str) -> None:
         ({"format": "avro", "registry": "redis://x", "subject": "x"}, "is neither an address"),
         ({"format": "avro", "schema": '{"type": "record", "name": "T", "fields": [], "x": 1'}, "is not JSON"),
         (
+            {"format": "avro", "schema": '{"type": "record", "name": "R", "fields": [{"name": [], "type": "long"}]}'},
+            "it is not an Avro schema",
+        ),
+        (
+            {
+                "format": "avro",
+                "schema": '{"type": "record", "name": "R", "fields": [{"name": "x", "type": {"type": "array"}}]}',
+            },
+            "it is not an Avro schema: KeyError",
+        ),
+        ({"format": "json", "schema": '{"properties": {"x": {"oneOf": 5}}}'}, "is not a JSON Schema"),
+        (
             {"format": "avro", "schema": '{"type": "record", "name": "R", "fields": [{"name": "x", "type": "lnog"}]}'},
             "the type lnog of x is not known",
         ),

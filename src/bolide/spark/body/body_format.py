@@ -172,7 +172,11 @@ def _avro(body: BodyFormat, options: BodyOptions) -> BodyFormat:
     if not text:
         wanted = "body.subject, or " if body.registry else ""
         raise OptionError(f"option body.format avro needs option {wanted}body.schema: the Avro schema as JSON")
-    fields = avro_fields(text, references)
+    try:
+        fields = avro_fields(text, references)
+    except (AttributeError, KeyError, TypeError) as error:
+        parsed_avro(text, references)  # its error says more
+        raise SchemaError(f"it is not an Avro schema: {type(error).__name__}: {error}") from None
     writer = options.writer_schema or ""
     for schema in (text, writer) if writer else (text,):
         parsed_avro(schema, references)

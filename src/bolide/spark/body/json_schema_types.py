@@ -21,7 +21,10 @@ def json_schema_fields(text: str) -> dict[str, str]:
         schema: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise OptionError(f"body.schema of json starts with {{ but is not a JSON Schema: {error}") from None
-    fields = _properties(_resolved(schema, schema, "the schema", 0), schema, 0)
+    try:
+        fields = _properties(_resolved(schema, schema, "the schema", 0), schema, 0)
+    except (AttributeError, TypeError) as error:
+        raise OptionError(f"body.schema of json is not a JSON Schema: {error}") from None
     if not fields:
         raise OptionError("body.schema of json must be an object with properties: these become columns")
     return fields
