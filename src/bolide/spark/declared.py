@@ -40,6 +40,8 @@ class Option:
     """Text of the default value, or its description on the page."""
     read: Callable[[str, str], Any] | None = None
     """Converts name and text; raises OptionError. None if other options must be known for that."""
+    is_value: bool = False
+    """Whether `default` is a value, not a description."""
 
 
 def option(
@@ -58,7 +60,7 @@ def option(
     Without a default, an option that is not given has the value `absent`, which the page shows as `shown`. The
     dataclass's `repr` omits a `hidden` value.
     """
-    declared = Option(name, heading, text, default or shown, read)
+    declared = Option(name, heading, text, default or shown, read, is_value=bool(default))
     value = read(name, default) if default else absent
     return field(default=value, repr=not hidden, metadata={_DECLARED: declared})
 

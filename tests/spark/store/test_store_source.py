@@ -97,8 +97,8 @@ def test_the_other_tables(spark: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"tabel": "messages"}, "tabel is unknown to format rocketmq-store"),
-        ({"table": "rows"}, "option table must be one of messages"),
+        ({"tabel": "messages"}, "tabel is unknown to format rocketmq-store: did you mean table"),
+        ({"table": "rows"}, "option table must be messages, bad_ranges, .* or groups, not 'rows'"),
         ({"corruptRecords": "drop"}, "must be fail or skip"),
         ({"startingTimestamp": "5", "endingTimestamp": "5"}, "nothing would be read"),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from bolide.spark.errors import DataLost, OptionError
 from bolide.spark.spark_versions import ReadAllAvailable, ReadMaxBytes
-from bolide.spark.store.store_options import store_options
+from bolide.spark.store.store_options import EARLIEST, STORE_OPTIONS, store_options
 from bolide.spark.store.store_schema import MESSAGES, TABLES
 from bolide.spark.store.store_stream import StoreStreamReader
 from tests.golden.stores import GoldenStore, golden_store
@@ -120,13 +120,28 @@ def test_a_bad_place_below_the_durable_end_is_no_torn_end(golden: GoldenStore, t
         rows(reader(tmp_path / "store"), start, end)
 
 
+def test_options_are_declared_once_with_their_defaults() -> None:
+    names = [one.name for one in STORE_OPTIONS]
+    assert len(set(names)) == len(names)
+    plain = store_options({"path": "x"})
+    assert (plain.topics, plain.starting, plain.bad_records.mode) == ((), EARLIEST, "fail")
+    for one in STORE_OPTIONS:
+        if one.is_value and one.name != "deadLetterPath":
+            assert store_options({"path": "x", one.name: one.default}) == plain, one.name
+    assert store_options({"path": "x", "topic": "a,b"}).topics == ("a", "b")
+
+
 def test_options_of_batch_and_stream_are_told_apart() -> None:
     assert set(TABLES) > {MESSAGES}
-    with pytest.raises(OptionError, match="endingTimestamp|endingtimestamp"):
+    with pytest.raises(
+        OptionError, match="endingTimestamp is unknown to a stream of format rocketmq-store: it is for a batch read"
+    ):
         store_options({"path": "x", "endingTimestamp": "5"}, streaming=True)
-    with pytest.raises(OptionError, match="maxbytespertrigger is unknown to format rocketmq-store"):
+    with pytest.raises(OptionError, match="maxBytesPerTrigger is unknown to format rocketmq-store: it is for a stream"):
         store_options({"path": "x", "maxBytesPerTrigger": "5"}, streaming=False)
-    with pytest.raises(OptionError, match="durable must be one of auto, confirm, flushed, not 'yes'"):
+    with pytest.raises(OptionError, match="durable must be auto, confirm or flushed, not 'yes'"):
         store_options({"path": "x", "durable": "yes"})
+    with pytest.raises(OptionError, match="untilNow must be true or false"):
+        store_options({"path": "x", "untilNow": "soon"})
     with pytest.raises(OptionError, match="startingOffsets must be earliest, latest or a physical offset"):
         store_options({"path": "x", "startingOffsets": "soon"})
