@@ -123,6 +123,7 @@ lint: venv-test
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/changelog.py --check
+	$(BIN)/python tools/check_prose.py
 	@set -e; for generator in tools/generate_*.py; do \
 	  if [ -f "$$generator" ]; then echo "$(BIN)/python $$generator --check"; $(BIN)/python "$$generator" --check; fi; done
 
