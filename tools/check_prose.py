@@ -96,7 +96,7 @@ RULES: Final = (
     _rule(_TEXT, "counts as", "is treated as; is valid", r"\bcounts? (?:as|only|while|until|too|here)\b"),
     _rule(_TEXT, "at once", "immediately, or at the same time", r"\bat once\b"),
     _rule(_TEXT, "stock phrase", "the plain word",
-          r"\b(?:of (?:its|their) own|by (?:itself|themselves)|for good|in vain|in place of|in its place)\b",
+          r"\b(?:of (?:its|their) own|by (?:itself|themselves)|for good(?! and)|in vain|in place of|in its place)\b",
           r"\b(?:besides?|once more|any more|anew|meanwhile|by now)\b(?! than)"),
     _rule(_TEXT, "verb and again", "retry, resend, re-read, restart",
           r"\b(?:sent|sends?|reads?|tried|tries|try|asked|written|writes|started|starts|stored|delivered)"
