@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from google.protobuf import descriptor_pool, message_factory, timestamp_pb2
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+
+ORDER = {
+    "id": "18446744073709551615",
+    "total": 9.5,
+    "place": {"city": "Cairo"},
+    "at": "2026-01-02T03:04:05.000006Z",
+    "labels": ["a", "b"],
+    "state": "PAID",
+    "counts": {"x": 3},
+    "raw": "/w==",
+}
+"""An order as `json_format.ParseDict` takes it."""
+PLAIN: dict[str, Any] = {
+    "id": 18446744073709551615,
+    "total": 9.5,
+    "place": {"city": "Cairo"},
+    "at": datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC),
+    "labels": ["a", "b"],
+    "state": "PAID",
+    "counts": {"x": 3},
+    "raw": b"\xff",
+}
+"""The same as it is decoded."""
 
 
 def places() -> FileDescriptorProto:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,29 +12,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from bolide.bodies.confluent import ConfluentRegistry
 from bolide.bodies.protobuf import ProtobufDecoder, ProtobufTypes, descriptor_set, plain_of
 from bolide.bodies.registry import RegistryAddress, SchemaError, UnfitBody
-from tests.bodies.protobuf_files import descriptors, orders, places, written
+from tests.bodies.protobuf_files import ORDER, PLAIN, descriptors, orders, places, written
 from tests.bodies.registry_server import framed, registry
-
-ORDER = {
-    "id": "18446744073709551615",
-    "total": 9.5,
-    "place": {"city": "Cairo"},
-    "at": "2026-01-02T03:04:05.000006Z",
-    "labels": ["a", "b"],
-    "state": "PAID",
-    "counts": {"x": 3},
-    "raw": "/w==",
-}
-PLAIN = {
-    "id": 18446744073709551615,
-    "total": 9.5,
-    "place": {"city": "Cairo"},
-    "at": datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC),
-    "labels": ["a", "b"],
-    "state": "PAID",
-    "counts": {"x": 3},
-    "raw": b"\xff",
-}
 
 
 def decoder(name: str = "shop.Order") -> Any:
@@ -59,7 +37,7 @@ def test_an_unknown_enum_is_its_number_and_unknown_fields_are_left_out() -> None
 
 
 @pytest.mark.parametrize("body", [b"\x08", b"\xff", b"\x22\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01"])
-def test_malformed_message_is_rejected(body: bytes) -> None:
+def test_what_is_no_message(body: bytes) -> None:
     with pytest.raises(UnfitBody):
         decoder()(body)
 

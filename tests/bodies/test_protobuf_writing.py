@@ -12,8 +12,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from bolide.bodies.protobuf import ProtobufDecoder, ProtobufTypes, plain_of
 from bolide.bodies.protobuf_writing import ProtobufEncoder
 from bolide.bodies.registry import SchemaError, UnfitBody
-from tests.bodies.protobuf_files import descriptors, places
-from tests.bodies.test_protobuf import PLAIN
+from tests.bodies.protobuf_files import PLAIN, descriptors, places
 
 
 def types_of(*files: FileDescriptorProto) -> ProtobufTypes:

@@ -41,7 +41,7 @@ def test_the_lag_of_a_progress() -> None:
     (lag,) = told
     assert (lag.query, lag.source, lag.total) == ("orders", 1, 6)
     assert lag.metrics() == {"maxOffsetsBehindLatest": 5, "minOffsetsBehindLatest": 1, "avgOffsetsBehindLatest": 3}
-    assert str(lag) == "query orders, source 1: 6 messages behind in 2 queues, at most 5 in one"
+    assert str(lag) == "query orders, source 1: 6 messages not read in 2 queues, at most 5 in one"
     assert listener.lags() == [lag]
     listener.onQueryTerminated(SimpleNamespace(runId="r1"))
     assert listener.lags() == []

@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark.sql.streaming import StreamingQueryListener
+from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from bolide.errors import BolideError
 from bolide.spark.errors import OptionError
@@ -73,7 +73,7 @@ class SourceLag:
     def __str__(self) -> str:
         most = max(self.behind.values(), default=0)
         return (
-            f"query {self.query}, source {self.source}: {self.total} messages behind in {len(self.behind)} queues, at"
+            f"query {self.query}, source {self.source}: {self.total} messages not read in {len(self.behind)} queues, at"
             f" most {most} in one"
         )
 

@@ -64,7 +64,7 @@ class Run:
 
 
 class Watched(Cluster):
-    """A cluster that counts refused requests, and whose brokers have had their settings for ever."""
+    """A cluster that counts refused requests, and whose brokers never changed their settings."""
 
     refused = 0
 
