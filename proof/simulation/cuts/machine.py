@@ -140,7 +140,9 @@ class Machine:
             options.filters.max_filter_length,
             options.filters.max_filter_operations,
         )
-        filters = ConsumerFilters(options, FilterCache(expression_types), effects, now)
+        filters = ConsumerFilters(
+            options, FilterCache(expression_types), effects, now, lambda now: self.store.store_time(now)
+        )
         self.store = store = MessageStore(
             disk, ROOT, StoreShape.of(options.shape), options.store, filters.calc_bitmap, Resources(1 << 33, 64)
         )

@@ -35,7 +35,7 @@ from bolide.broker.operator.broker_config import BrokerConfigService
 from bolide.broker.operator.consume_stats import ConsumeStatsService
 from bolide.broker.operator.engines import EngineService
 from bolide.broker.operator.fall_behind import FallBehind
-from bolide.broker.operator.following import Following
+from bolide.broker.operator.following import Following, StoredTopics
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.operator.inspection import InspectService, MachineUse
 from bolide.broker.operator.lag_times import LagTimes
@@ -100,8 +100,10 @@ class BrokerTables(Struct, frozen=True):
     locks: QueueLocks
 
     @classmethod
-    def of(cls, options: BrokerOptions, effects: Effects, now: int) -> BrokerTables:
-        """Return empty tables with the limits of the settings."""
+    def of(
+        cls, options: BrokerOptions, effects: Effects, backward: BackwardCommits, following: bool, now: int
+    ) -> BrokerTables:
+        """Return empty tables with the limits of the settings. `backward`, `following`: see `ConsumerOffsets`."""
         return cls(
             TopicTable(options, effects, now),
             GroupTable(options, effects, now),
@@ -111,6 +113,8 @@ class BrokerTables(Struct, frozen=True):
                 now,
                 options.consumers.max_consumer_offsets,
                 options.consumers.flush_consumer_offset_interval,
+                backward,
+                following,
             ),
             Clients(options.connections.channel_expired_timeout),
             QueueLocks(options.consumers.rebalance_lock_max_live_time, options.consumers.max_queue_locks),
@@ -134,9 +138,9 @@ class BrokerParts:
         levels = parse_delay_levels(options.shape.message_delay_level)
         self.role = role = around.role
         self.stats = stats = BrokerStats(now)
-        tables = BrokerTables.of(options, effects, now)
+        backward = BackwardCommits(stats.backward_commits, around.log)
+        tables = BrokerTables.of(options, effects, backward, not role.may_write, now)
         self.topics, self.groups, self.offsets = topics, groups, offsets = tables.topics, tables.groups, tables.offsets
-        offsets.backward = BackwardCommits(stats.backward_commits, around.log)
         self.clients, self.locks = clients, locks = tables.clients, tables.locks
         wheel = timer_files(options, store)
         rules = TimerRules(options, wheel.wheel.count_at)
@@ -151,7 +155,6 @@ class BrokerParts:
         log = around.log
         transactions = TransactionService(options, writer, topics, offsets, clients, effects, now, log)
         self.transactions = transactions
-        filters.store_time = store.store_time
         subscriptions = SubscriptionFilters(options, groups, clients, filters)
         self.pulls = pulls = PullService(options, writer, topics, groups, offsets, stats, subscriptions, around.clock)
         resets = None
@@ -196,7 +199,7 @@ class BrokerParts:
             *self._operated(options, store, effects, log),
             *more,
         ]
-        self.services = Services(made)
+        self.services = Services(made, around.clock)
         self._store = store
         self._take_role(around.clock)
 
@@ -233,7 +236,6 @@ class BrokerParts:
         self._store.reput.copied = self.stats.copied
         self.services.serve_as(self.role)
         self.role.told.append(self.services.role_changed)
-        self.offsets.following = not self.role.may_write
 
         def drop(topic: str) -> None:
             self._topic_admin.drop(topic, clock())
@@ -248,16 +250,19 @@ class BrokerParts:
             for topic in self._store.queues.take_restarted():
                 self.offsets.remove_topic(topic, clock())
 
+        stored = StoredTopics(
+            drop,
+            lambda topic, queue_id: int(self._store.max_queue_offset(topic, queue_id)),
+            drop_older,
+            self._store.has_messages,
+            self._store.has_messages_after,
+        )
         figures = self.timers.metrics
         self.following = Following(
-            self.topics, self.groups, self.offsets, self.assignments, self.delay, figures, self._followed, drop
+            self.topics, self.groups, self.offsets, self.assignments, self.delay, figures, self._followed, stored
         )
         """Applies the master's tables on a slave."""
-        self.following.drop_older = drop_older
-        self.following.has_messages = self._store.has_messages
-        self.following.has_messages_after = self._store.has_messages_after
         self.following.before_offsets.append(forget_restarted)
-        self.following.end_of = lambda topic, queue_id: int(self._store.max_queue_offset(topic, queue_id))
 
     def work_changed(self, now: int) -> None:
         """Called when the background work of this broker has changed, or the destination of its messages."""

@@ -22,11 +22,11 @@ from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.hooks import Hooked
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.layout.message_id import encode_host
-from bolide.node.access.admitting import admit
+from bolide.node.access.admitting import admission
 from bolide.node.assembly import BrokerParts, Surroundings
 from bolide.node.broker_store import consumer_filters, loaded_store, store_root
 from bolide.node.loop.cold_reads import ColdReads
-from bolide.node.loop.executor import Executor
+from bolide.node.loop.executor import Executor, ExecutorLinks
 from bolide.node.loop.flusher import THREAD_NAME, FlushThread, timed
 from bolide.node.loop.front import Front
 from bolide.node.loop.host import POOL_THREADS, NodeHost, log_failure
@@ -157,7 +157,7 @@ class BrokerNode:
         self._served = False
         life.callback(self._write_tables)
         effects = Effects()
-        filters = consumer_filters(options, effects, now)
+        filters = consumer_filters(options, effects, now, lambda now: self.store.store_time(now))
         self.store, self._report = loaded_store(options, world, filters, now, self._log)
         life.callback(lambda: self.store.close(self.clock.now()))
         pool = world.pool(POOL_THREADS, "bolide-pool")
@@ -171,8 +171,7 @@ class BrokerNode:
         self._replication = mode = self._make_mode(effects, to_name_servers)
         parts = self._make_parts(life, effects, filters, routes, now)
         host = self._make_host(life, parts, pool)
-        executor = self._make_executor(parts, effects, host)
-        admit(life, world, self._log, options, parts, executor)
+        executor = self._make_executor(life, parts, effects, host)
         self._turns = turns = Turns(asyncio.get_running_loop(), executor, self.clock, self._clock_set)
         life.callback(turns.stop)
         self.connections = connections_of(options.connections, world, self._log)
@@ -284,14 +283,18 @@ class BrokerNode:
         life.push_async_callback(self.world.in_thread, flusher.stop)
         return NodeHost(self, self._log, self.world.files, pool, soon, self.clock.now, flusher, self._configs)
 
-    def _make_executor(self, parts: BrokerParts, effects: Effects, host: NodeHost) -> Executor:
+    def _make_executor(self, life: AsyncExitStack, parts: BrokerParts, effects: Effects, host: NodeHost) -> Executor:
         options = self.options
         self._waiters = waiters = WaitTable(options.pull.max_held_requests)
-        self._executor = executor = Executor(parts.services, effects, host, parts.stats, self.store, waiters, options)
         side = self._replication.side
+        admits = admission(life, self.world, self._log, options, parts)
+        links = ExecutorLinks(side, admits, self._replication.send_away, self.clock.now)
+        self._executor = executor = Executor(
+            parts.services, effects, host, parts.stats, self.store, waiters, options, links
+        )
+        executor.use_plain_sends(parts.sends)
         if side is not None:
-            executor.replication = parts.inspection.replicas = side
-        executor.send_away = self._replication.send_away
+            parts.inspection.replicas = side
         parts.inspection.waiting = Waits(executor)
         return executor
 

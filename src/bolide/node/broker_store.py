@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from bolide import plugins
@@ -26,14 +27,17 @@ def store_root(options: BrokerOptions) -> str:
     return str(expanded(options.place.store_path_root_dir))
 
 
-def consumer_filters(options: BrokerOptions, effects: Effects, now: int) -> ConsumerFilters:
-    """Return the table of filters, empty, with the expression types that are installed."""
+def consumer_filters(
+    options: BrokerOptions, effects: Effects, now: int, store_time: Callable[[int], int]
+) -> ConsumerFilters:
+    """Return the table of filters, empty, with the expression types that are installed. `store_time`: see
+    `ConsumerFilters`."""
     expression_types = ExpressionTypes(
         partial(plugins.find, plugins.EXPRESSION_TYPES),
         options.filters.max_filter_length,
         options.filters.max_filter_operations,
     )
-    return ConsumerFilters(options, FilterCache(expression_types), effects, now)
+    return ConsumerFilters(options, FilterCache(expression_types), effects, now, store_time)
 
 
 def loaded_store(

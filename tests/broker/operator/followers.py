@@ -9,7 +9,7 @@ from bolide.broker.consumers.assignments import AssignmentService
 from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.timer_metrics import TimerMetrics
-from bolide.broker.operator.following import Following
+from bolide.broker.operator.following import Following, StoredTopics
 from tests.broker.parts import NOW, Parts
 
 FAR = 1_000
@@ -28,6 +28,8 @@ class Followers(Parts):
         self.figures = TimerMetrics(NOW)
         self.assignments = AssignmentService(self.options, self.topics, self.groups, self.clients, self.effects)
         self.delay = DelayService((1000, 5000), self.writer, self.effects, NOW)
+        self.ends: dict[tuple[str, int], int] = {}
+        """Ends of queues by topic and queue id; all others end at `FAR`."""
         self.following = Following(
             self.topics,
             self.groups,
@@ -36,12 +38,12 @@ class Followers(Parts):
             self.delay,
             self.figures,
             self.timer,
-            self.dropped.append,
+            StoredTopics(
+                self.dropped.append,
+                lambda topic, queue_id: self.ends.get((topic, queue_id), FAR),
+                lambda topic, offset: self.dropped_older.append((topic, offset)),
+            ),
         )
-        self.ends: dict[tuple[str, int], int] = {}
-        """Ends of queues by topic and queue id; all others end at `FAR`."""
-        self.following.end_of = lambda topic, queue_id: self.ends.get((topic, queue_id), FAR)
-        self.following.drop_older = lambda topic, offset: self.dropped_older.append((topic, offset))
 
     def take_offsets(self, table: dict[str, dict[int, int]]) -> None:
         list(self.following.take_offsets({"offsetTable": table, "dataVersion": VERSION}))

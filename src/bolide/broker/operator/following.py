@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from bolide.broker.consumers.assignments import AssignmentService
 from bolide.broker.delay.delay_levels import DelayService
@@ -28,6 +28,21 @@ ROWS_AT_ONCE: Final = 500
 T = TypeVar("T")
 
 
+class StoredTopics(NamedTuple):
+    """The stored messages of topics, as far as `Following` needs them."""
+
+    drop: Callable[[str], None]
+    """Deletes the messages of a topic that the master deleted, and references to it."""
+    end_of: Callable[[str, int], int] = lambda topic, queue_id: 0
+    """Returns the end of a queue."""
+    drop_older: Callable[[str, int], None] = lambda topic, offset: None
+    """Deletes messages of a topic stored before this offset of the log."""
+    has_messages: Callable[[str], bool] = lambda topic: False
+    """Returns whether messages of a topic are stored here."""
+    has_messages_after: Callable[[str, int], bool] = lambda topic, offset: False
+    """Returns whether one of them ends after this offset of the log."""
+
+
 class Following:
     """Tables of one slave. Methods that return an iterator do one step of work per value, so that a long table does not
     block the loop."""
@@ -41,17 +56,12 @@ class Following:
         delay: DelayService,
         figures: TimerMetrics,
         timer: FollowedTimer,
-        drop: Callable[[str], None],
+        stored: StoredTopics,
     ) -> None:
-        """`drop` deletes the messages of a topic that the master deleted, and references to it."""
-        self.end_of: Callable[[str, int], int] = lambda topic, queue_id: 0
-        """Returns the end of a queue."""
-        self.drop_older: Callable[[str, int], None] = lambda topic, offset: None
-        """Deletes messages of a topic stored before this offset of the log."""
-        self.has_messages: Callable[[str], bool] = lambda topic: False
-        """Returns whether messages of a topic are stored here."""
-        self.has_messages_after: Callable[[str, int], bool] = lambda topic, offset: False
-        """Returns whether one of them ends after this offset of the log."""
+        self.end_of = stored.end_of
+        self.drop_older = stored.drop_older
+        self.has_messages = stored.has_messages
+        self.has_messages_after = stored.has_messages_after
         self.topics = topics
         self.groups = groups
         self.offsets = offsets
@@ -59,7 +69,7 @@ class Following:
         self._delay = delay
         self._figures = figures
         self._timer = timer
-        self._drop = drop
+        self._drop = stored.drop
         self.before_offsets: list[Callable[[], None]] = []
         """Called before offsets are applied, so that offsets of a deleted topic are removed first."""
         self.left_out = 0

@@ -43,7 +43,11 @@ class ConsumerOffsets(RowTable):
         start: int = 0,
         most: int = 2_000_000,
         persist_interval_ms: int = PERSIST_INTERVAL_MS,
+        backward: BackwardCommits | None = None,
+        following: bool = False,
     ) -> None:
+        """Commits of clients that move an offset back are counted by `backward`. `following`: this is a slave, whose
+        offsets are its master's."""
         # If there is no LMQ file, load the file from before LMQ was enabled.
         super().__init__(
             "lmqConsumerOffset" if lmq else "consumerOffset", effects, start, "consumerOffset" if lmq else ""
@@ -63,11 +67,9 @@ class ConsumerOffsets(RowTable):
         self._pull_rows = self.add_rows(lambda key: encoded(self._pulls.get(key)))
         """Every pull touches one."""
         self._commits = 0
-        self.following = False
-        """Whether this is a slave, whose offsets are its master's."""
+        self.following = following
         self._since = CommitsAhead()
-        self.backward: BackwardCommits | None = None
-        """Counts commits of clients that move an offset back."""
+        self.backward = backward
         self._dirty = False
         self._next_persist = 0
 

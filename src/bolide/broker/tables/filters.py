@@ -69,12 +69,20 @@ class FilterData:
 class ConsumerFilters(Table):
     """All filter data of one broker, by topic and group."""
 
-    def __init__(self, options: BrokerOptions, filters: FilterCache, effects: Effects, start: int) -> None:
+    def __init__(
+        self,
+        options: BrokerOptions,
+        filters: FilterCache,
+        effects: Effects,
+        start: int,
+        store_time: Callable[[int], int] | None = None,
+    ) -> None:
+        """`store_time(now)` returns the store time of a record stored now, in the clock of `born_time`; None: `now`.
+        It is not called before a consumer registers."""
         super().__init__("consumerFilter")
         self.filters = filters
         self._effects = effects
-        self.store_time: Callable[[int], int] = as_it_is
-        """Store time of a record stored now, in the clock of `born_time`. Set once there is a store."""
+        self.store_time = store_time if store_time is not None else as_it_is
         self._start = start
         self._bloom = BloomFilter.of(
             options.shape.max_error_rate_of_bloom_filter, options.shape.expect_consumer_num_use_filter
@@ -291,5 +299,5 @@ class ConsumerFilters(Table):
 
 
 def as_it_is(now: int) -> int:
-    """Return `now`: the store time while there is no store."""
+    """Return `now`."""
     return now

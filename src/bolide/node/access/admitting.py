@@ -1,28 +1,25 @@
-"""Installs the authorizer of a broker in front of the handlers of its executor."""
+"""Makes the authorizer of a broker, which its executor asks before each handler."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
 from bolide.node.access.plain_acl import PlainAcl
 from bolide.node.assembly import BrokerParts
 from bolide.node.loop.admission import Admission, Guard
-from bolide.node.loop.executor import Executor
 from bolide.node.machine.node_world import NodeWorld
+from bolide.remoting.command import Command
 
 
-def admit(
-    life: AsyncExitStack,
-    world: NodeWorld,
-    log: logging.Logger,
-    options: BrokerOptions,
-    parts: BrokerParts,
-    executor: Executor,
-) -> None:
-    """Install the authorizer that the settings select (ACL 1, ACL 2 or none). Raises `ConfigError` for unusable
-    accounts."""
+def admission(
+    life: AsyncExitStack, world: NodeWorld, log: logging.Logger, options: BrokerOptions, parts: BrokerParts
+) -> Callable[[Channel, Command], Command | None] | None:
+    """Return the check of the authorizer that the settings select (ACL 1 or ACL 2), or None. Raises `ConfigError` for
+    unusable accounts."""
     gate: Guard | None
     if options.access.acl_enable:
         files = PlainAcl(world, options.access.acl_folder, log)
@@ -31,7 +28,5 @@ def admit(
         life.callback(files.stop)
     else:
         gate = parts.gate(options)
-    admission = Admission(parts.services.table, gate)
-    if gate is not None:
-        executor.admits = admission.refusal
-    executor.use_plain_sends(parts.sends)
+    checks = Admission(parts.services.table, gate)
+    return checks.refusal if gate is not None else None

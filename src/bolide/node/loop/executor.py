@@ -7,7 +7,7 @@ to the log, the flush, dispatch, wake-ups, the responses whose records are confi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, assert_never, final
+from typing import Final, NamedTuple, assert_never, final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects, SendAway
@@ -42,6 +42,19 @@ SHORT_SWEEP_MS: Final = 1000
 """Interval of the sweep of waiters if longPollingEnable is off."""
 
 
+class ExecutorLinks(NamedTuple):
+    """The optional parts of a node that an executor calls."""
+
+    replication: Replication | None = None
+    """Replication of the log, or None for a standalone broker."""
+    admits: Callable[[Channel, Command], Command | None] | None = None
+    """Returns the error response to a denied request, else None. None if all requests are allowed."""
+    send_away: SendAway | None = None
+    """Sends a message to another broker set. None without acting masters."""
+    clock: Callable[[], int] | None = None
+    """Returns the current time within a turn. None: turns are not limited."""
+
+
 @final
 class Executor:
     """See the module. The route of a request code defines how its requests are handled (remoting/request_routes.py)."""
@@ -55,7 +68,9 @@ class Executor:
         store: MessageStore,
         waiters: WaitTable,
         options: BrokerOptions,
+        links: ExecutorLinks | None = None,
     ) -> None:
+        links = links if links is not None else ExecutorLinks()
         self._services: Services = services
         self._handlers: dict[int, Callable[[Channel, Command, int], Outcome]] = services.handlers
         self._sends: frozenset[int] = services.sends
@@ -76,17 +91,17 @@ class Executor:
         self._parked: ParkedReplies = ParkedReplies()
         self.gate: SendGate = SendGate(options, self._parked, options.send_patience)
         self.outbox: Outbox = Outbox(host, options.connections.client_write_buffer_high)
-        self._log: LogTurn = LogTurn(store, host, stats, self._parked, self.outbox, options.send_patience)
-        self._resumer: Resumer = Resumer(
-            self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look
+        self._log: LogTurn = LogTurn(
+            store, host, stats, self._parked, self.outbox, options.send_patience, links.replication
         )
-        self._resumer.cold_reads = stats.cold_reads
-        self.admits: Callable[[Channel, Command], Command | None] | None = None
-        """Returns the error response to a denied request, else None. None if all requests are allowed."""
+        self._resumer: Resumer = Resumer(
+            self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look, links.clock,
+            stats.cold_reads,
+        )  # fmt: skip
+        self._admits: Callable[[Channel, Command], Command | None] | None = links.admits
         self.plain: PlainSends | None = None
         """Fast path for simple sends, if available."""
-        self.send_away: SendAway | None = None
-        """Sends a message to another broker set. None without acting masters."""
+        self._send_away: SendAway | None = links.send_away
         self._own_sends: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self._pending: PendingRequests = PendingRequests()
         self._durable: DurableReplies = DurableReplies(host, effects, self._reply, self._log.confirmed)
@@ -96,16 +111,11 @@ class Executor:
 
     def use_plain_sends(self, sends: SendService) -> None:
         """Enable the fast path for simple sends, unless a hook wraps the send handlers."""
-        if self.admits is not None:
+        if self._admits is not None:
             return  # Admission needs whole requests; a request that it has not checked must not be stored.
         self._own_sends = {code: self._handlers[code] for code in PLAIN_SENDS}
         if all(self._own_sends[row.code] == row.handler for row in sends.routes()):
             self.plain = sends.plain_sends()
-
-    def set_clock(self, clock: Callable[[], int]) -> None:
-        """Set the clock that limits the time of a turn. Without it turns are not limited."""
-        self._resumer.clock = clock
-        self._services.clock = clock
 
     @property
     def replication(self) -> Replication | None:
@@ -164,7 +174,7 @@ class Executor:
         self.stats.requests += 1
         self._services.touched = True
         code = command.code
-        admits = self.admits
+        admits = self._admits
         if admits is not None:
             refusal = admits(channel, command)
             if refusal is not None:
@@ -362,8 +372,8 @@ class Executor:
         for job, done in noted.jobs:
             self._host.run(job, done)
         for message, told in noted.aways:
-            if self.send_away is not None:
-                self.send_away(message, told)
+            if self._send_away is not None:
+                self._send_away(message, told)
         for service in noted.wakes:
             self._services.wake(service, now)
 

@@ -35,8 +35,9 @@ class LogTurn:
         parked: ParkedReplies,
         outbox: Outbox,
         patience: int,
+        replication: Replication | None,
     ) -> None:
-        """`patience`: maximum time that a send waits for the log, ms."""
+        """`patience`: maximum time that a send waits for the log, ms. `replication`: None for a standalone broker."""
         self._store: MessageStore = store
         self._host: Host = host
         self._stats: BrokerStats = stats
@@ -46,8 +47,7 @@ class LogTurn:
         self._dispatched: i64 = -1
         self.failed: bool = False
         """Whether a sync has failed. The log is then no longer written."""
-        self.replication: Replication | None = None
-        """Replication of the log, or None for a standalone broker."""
+        self.replication: Replication | None = replication
 
     def advance(self, now: int) -> list[Arrival] | None:
         """Write, flush, replicate and dispatch. Return the messages that became readable, or None if the log cannot be

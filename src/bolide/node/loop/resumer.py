@@ -45,17 +45,19 @@ class Resumer:
         settle: Callable[[Channel, Command, Outcome, int], None],
         failed: Callable[[Channel, Command, Exception], None],
         look: Callable[[int, int], None],
+        clock: Callable[[], int] | None = None,
+        cold_reads: Durations | None = None,
     ) -> None:
+        """`clock` returns the current time within a turn. `cold_reads`: durations for which requests waited for data
+        that was not in memory."""
         self._outbox: Outbox = outbox
         self._host: Host = host
         self._begin: Callable[[Channel, Command, frozenset[int], int], None] = begin
         self._settle: Callable[[Channel, Command, Outcome, int], None] = settle
         self._failed: Callable[[Channel, Command, Exception], None] = failed
         self._look: Callable[[int, int], None] = look
-        self.clock: Callable[[], int] = _no_clock
-        """Returns the current time within a turn."""
-        self.cold_reads: Durations = Durations()
-        """Durations for which requests waited for data that was not in memory."""
+        self.clock: Callable[[], int] = clock if clock is not None else _no_clock
+        self.cold_reads: Durations = cold_reads if cold_reads is not None else Durations()
         self._woken: deque[Waiter] = deque()
 
     @property

@@ -51,7 +51,8 @@ class Services:
     (remoting/request_routes.py).
     """
 
-    def __init__(self, services: Sequence[Service]) -> None:
+    def __init__(self, services: Sequence[Service], clock: Callable[[], int] | None = None) -> None:
+        """`clock` returns the current time within a turn. None: ticks are not limited."""
         self.services: list[Service] = list(services)
         self.table: BrokerTable = RequestTable()
         for service in services:
@@ -95,8 +96,7 @@ class Services:
         self._by_service: dict[int, Timed] = {id(timed.service): timed for timed in self._timed}
         self._heap: list[tuple[int, int]] = []
         self._reviewed: int = 0
-        self.clock: Callable[[], int] | None = None
-        """Returns the current time within a turn. None: ticks are not limited."""
+        self.clock: Callable[[], int] | None = clock
         self.touched: bool = False
         """Set after activity: due times may have changed."""
 
