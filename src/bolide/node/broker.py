@@ -45,7 +45,7 @@ from bolide.node.ports.connection_limit import connections_of, max_connections
 from bolide.node.ports.daemon_port import DaemonPort
 from bolide.node.ports.fast_port import fast_port
 from bolide.node.ports.tls_renewal import TlsRenewal
-from bolide.node.replication.link_to_master import LoopParts
+from bolide.node.replication.ha_client import LoopParts
 from bolide.node.replication.mode import ModeParts, ReplicationMode
 from bolide.node.replication.modes import replication_mode
 from bolide.node.replication.node_parts import NodeParts

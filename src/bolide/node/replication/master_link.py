@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bolide.errors import BolideError
-from bolide.node.replication.link_to_master import LinkToMaster, LoopParts
+from bolide.node.replication.ha_client import HAClient, LoopParts
 from bolide.replication.pacing import Pace
 from bolide.replication.slave import SlaveSession, compare_from
 from bolide.store.message_store import MessageStore
 from bolide.transport.raw_connection import RawConnection
 
 
-class MasterLink(LinkToMaster):
+class MasterLink(HAClient):
     """This broker's copy of its master's log."""
 
     def __init__(self, store: MessageStore, pace: Pace, parts: LoopParts) -> None:

@@ -14,7 +14,7 @@ from bolide.broker.core.service import Service
 from bolide.broker.operator.controlled import ControlledService
 from bolide.broker.operator.members import MembersService
 from bolide.node.machine.node_world import NodeWorld
-from bolide.node.replication.link_to_master import LoopParts
+from bolide.node.replication.ha_client import LoopParts
 from bolide.node.replication.master_link import MasterLink
 from bolide.node.replication.node_parts import NodeParts
 from bolide.node.replication.slave_links import SlaveLinks

@@ -19,7 +19,7 @@ from bolide.layout import property_names as names
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.names import AUTO_CREATE_TOPIC, MASTER_ID
 from bolide.layout.permissions import PERM_WRITE
-from bolide.node.replication.link_to_master import LoopParts
+from bolide.node.replication.ha_client import LoopParts
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.route import TopicRouteData

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from bolide.broker.core.service import Service
 from bolide.errors import BolideError
 from bolide.node.replication.epoch_log import EpochLog
-from bolide.node.replication.link_to_master import LinkToMaster, LoopParts
+from bolide.node.replication.ha_client import HAClient, LoopParts
 from bolide.replication.held_by_set import HeldBySet
 from bolide.replication.pacing import Pace
 from bolide.replication.switch_frames import Hello
@@ -35,7 +35,7 @@ class FollowedMaster(NamedTuple):
     """allAckInSyncStateSet."""
 
 
-class SwitchLink(LinkToMaster):
+class SwitchLink(HAClient):
     """This broker's copy of the log of the master of an epoch."""
 
     def __init__(

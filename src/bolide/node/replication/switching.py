@@ -19,7 +19,7 @@ from bolide.layout.names import MASTER_ID
 from bolide.node.machine.node_world import NodeWorld
 from bolide.node.replication.epoch_file import NAME
 from bolide.node.replication.epoch_log import EpochLog
-from bolide.node.replication.link_to_master import LoopParts
+from bolide.node.replication.ha_client import LoopParts
 from bolide.node.replication.nobody import Nobody
 from bolide.node.replication.node_parts import NodeParts
 from bolide.node.replication.slave_links import WRITE_HIGH, LinkHooks, SlaveLinks

@@ -1,4 +1,4 @@
-"""Connection of a slave to its master, for both replication modes: reconnects, and passes data to a session."""
+"""Connection of a slave to its master, in both HA modes: reconnects, and passes data to a session."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LoopParts(NamedTuple):
     """Credentials of the proof between slave and master. None: no proof, or proof by certificates."""
 
 
-class LinkToMaster(Service, NoReplicas):
+class HAClient(Service, NoReplicas):
     """Connection of this broker to its master. Implements `node.loop.host_protocol.Replication`, `broker.core.replicas`
     and `RawOwner`. Subclasses implement the protocol of their mode."""
 
