@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bolide.node.broker import BrokerNode
 from bolide.node.replication.controller_mode import ControllerMode
-from bolide.node.replication.master_link import MasterLink
+from bolide.node.replication.default_ha_client import DefaultHAClient
 from bolide.node.replication.membership import Membership
 from bolide.node.replication.slave_links import SlaveLinks
 from bolide.node.replication.switching import Switching
@@ -28,7 +28,7 @@ def links_of(node: BrokerNode) -> SlaveLinks | None:
     return side if isinstance(side, SlaveLinks) else None
 
 
-def link_of(node: BrokerNode) -> MasterLink | None:
+def link_of(node: BrokerNode) -> DefaultHAClient | None:
     """Return the connection of a slave without a controller to its master, or None for another broker."""
     side = node._replication.side
-    return side if isinstance(side, MasterLink) else None
+    return side if isinstance(side, DefaultHAClient) else None

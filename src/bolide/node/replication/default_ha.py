@@ -9,7 +9,7 @@ from bolide.broker.core.replication_options import ReplicationOptions
 from bolide.broker.core.role import SYNC_MASTER
 from bolide.broker.operator.members import MembersService
 from bolide.node.loop.within import within
-from bolide.node.replication.master_link import MasterLink
+from bolide.node.replication.default_ha_client import DefaultHAClient
 from bolide.node.replication.mode import ModeParts, ReplicationMode
 from bolide.node.replication.node_parts import NodeParts
 from bolide.node.replication.slave_links import WRITE_HIGH, LinkHooks, SlaveLinks
@@ -93,7 +93,7 @@ class SlaveMode(ReplicationMode):
 
     def __init__(self, around: ModeParts) -> None:
         super().__init__(around)
-        self.side = self._link = MasterLink(around.store, pace_of(around.options.replication), around.to_master)
+        self.side = self._link = DefaultHAClient(around.store, pace_of(around.options.replication), around.to_master)
 
     def members_service(self, notified: Callable[[], None] | None = None) -> MembersService:
         around = self._around

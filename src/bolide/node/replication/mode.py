@@ -14,8 +14,8 @@ from bolide.broker.core.service import Service
 from bolide.broker.operator.controlled import ControlledService
 from bolide.broker.operator.members import MembersService
 from bolide.node.machine.node_world import NodeWorld
+from bolide.node.replication.default_ha_client import DefaultHAClient
 from bolide.node.replication.ha_client import LoopParts
-from bolide.node.replication.master_link import MasterLink
 from bolide.node.replication.node_parts import NodeParts
 from bolide.node.replication.slave_links import SlaveLinks
 from bolide.node.replication.slave_port import SlavePort
@@ -24,7 +24,7 @@ from bolide.node.routes.registrar import Place
 from bolide.store.message_store import MessageStore
 from bolide.store.startup.recovery import RecoveryReport
 
-Side: TypeAlias = SlaveLinks | MasterLink | Switching
+Side: TypeAlias = SlaveLinks | DefaultHAClient | Switching
 
 
 class ModeParts(Struct, frozen=True):

@@ -10,7 +10,7 @@ from bolide.store.message_store import MessageStore
 from bolide.transport.raw_connection import RawConnection
 
 
-class MasterLink(HAClient):
+class DefaultHAClient(HAClient):
     """This broker's copy of its master's log."""
 
     def __init__(self, store: MessageStore, pace: Pace, parts: LoopParts) -> None:
