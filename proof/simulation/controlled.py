@@ -17,7 +17,7 @@ from bolide.layout.message_id import decode_offset_message_id
 from bolide.node.broker import BrokerNode
 from bolide.node.controller.etcd_store import EtcdStore
 from bolide.node.controller.node import ControllerNode
-from bolide.node.replication.switch_link import SwitchLink
+from bolide.node.replication.auto_switch_ha_client import AutoSwitchHAClient
 from bolide.replication.epochs import Epochs
 from proof.ledger import Finding
 from proof.simulation import liars
@@ -335,7 +335,7 @@ class ControlledReplicas(Replicas):
             return False
         mine = switching_of(slave)
         link = mine.side if mine is not None else None
-        session = link._session if isinstance(link, SwitchLink) and master.parts.role.may_write else None
+        session = link._session if isinstance(link, AutoSwitchHAClient) and master.parts.role.may_write else None
         return session is not None and session.follows and bool(self._links(node, master))
 
     # -- the end

@@ -62,7 +62,7 @@ def common_of(one: bytes, other: bytes) -> int:
 
 
 async def follow(slave: Machine, log: bytes, epochs: Epochs, steps: int) -> None:
-    """What `SwitchLink` does with a store: cut, then bytes, each epoch before its first."""
+    """What `AutoSwitchHAClient` does with a store: cut, then bytes, each epoch before its first."""
     raw = RawLog(slave.store)
     own = EpochLog(RealNodeWorld(slave.files), PATH, raw)
     end = own.epochs.common_end(int(raw.end), epochs, len(log))

@@ -17,13 +17,13 @@ from bolide.broker.core.service import Service
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
 from bolide.node.machine.node_world import NodeWorld
+from bolide.node.replication.auto_switch_ha_client import AutoSwitchHAClient, FollowedMaster
 from bolide.node.replication.epoch_file import NAME
 from bolide.node.replication.epoch_log import EpochLog
 from bolide.node.replication.ha_client import LoopParts
 from bolide.node.replication.nobody import Nobody
 from bolide.node.replication.node_parts import NodeParts
 from bolide.node.replication.slave_links import WRITE_HIGH, LinkHooks, SlaveLinks
-from bolide.node.replication.switch_link import FollowedMaster, SwitchLink
 from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.replication.absences import Absences
 from bolide.replication.confirming import Confirming
@@ -89,7 +89,7 @@ class Switching(Service):
         self.epoch_log = EpochLog(world, path, self._raw)
         self._node: NodeParts | None = None
         self._slaves: SlaveLinks | None = None
-        self._link: SwitchLink | None = None
+        self._link: AutoSwitchHAClient | None = None
         self._confirming: Confirming | None = None
         self._opening: Opening | None = None
         self._nobody = Nobody()
@@ -215,7 +215,7 @@ class Switching(Service):
             told.epoch, lambda: self._log_address(told.address), hello, self.epoch_log, self.held,
             options.controlled.all_ack_in_sync_state_set,
         )  # fmt: skip
-        self._link = link = SwitchLink(
+        self._link = link = AutoSwitchHAClient(
             store, self._pace, self._parts, followed, self.cut, lambda follows: self._following(told.address, follows),
             self,
         )  # fmt: skip
@@ -360,7 +360,7 @@ class Switching(Service):
             self._link.follow(ha_address)
 
     @property
-    def side(self) -> SlaveLinks | SwitchLink | None:
+    def side(self) -> SlaveLinks | AutoSwitchHAClient | None:
         """The connections of the current role, or None."""
         return self._slaves if self._slaves is not None else self._link
 

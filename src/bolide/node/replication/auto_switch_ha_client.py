@@ -35,7 +35,7 @@ class FollowedMaster(NamedTuple):
     """allAckInSyncStateSet."""
 
 
-class SwitchLink(HAClient):
+class AutoSwitchHAClient(HAClient):
     """This broker's copy of the log of the master of an epoch."""
 
     def __init__(
