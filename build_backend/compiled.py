@@ -77,6 +77,7 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.node.loop.services": "asked after every turn when the next tick is due",
     "bolide.node.loop.turns": "one call every turn of the loop",
     "bolide.remoting.batch": "one turn of its loop a message of a batch",
+    "bolide.remoting.codec": "encodes every response",
     "bolide.remoting.command": "the envelope of every frame",
     "bolide.remoting.connection": "cuts the frames out of every read",
     "bolide.remoting.headers.decode": "reads the header of every request",

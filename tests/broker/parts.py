@@ -31,6 +31,7 @@ from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import Record, copy_of, decode_records
 from bolide.layout.shape import StoreShape
 from bolide.remoting import codes
+from bolide.remoting.codec import REMOTING
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.connection import FramedConnection
 from bolide.store.disk.files import Files, RealFiles
@@ -137,9 +138,7 @@ def reply_of(outcome: Outcome) -> Command:
     if isinstance(outcome, Parked):
         outcome = outcome.reply
     assert isinstance(outcome, Reply), outcome
-    if outcome.command is not None:
-        return outcome.command
-    return FramedConnection().receive(b"".join([outcome.frame, *(outcome.body or [])]))[0]
+    return FramedConnection().receive(b"".join(REMOTING.encode(outcome.response)))[0]
 
 
 def held_of(outcome: Outcome) -> Hold:

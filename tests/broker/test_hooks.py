@@ -11,12 +11,13 @@ from bolide.broker.core.outcome import Ask, Cold, Handler, Hold, Outcome, Parked
 from bolide.broker.hooks import BrokerHook, ConsumeCall, Hooked, RequestCall, SendBackCall, SendCall
 from bolide.broker.refused import Refused
 from bolide.remoting import codes
-from bolide.remoting.command import Command, encode, make_request, make_response
+from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.pull import PullMessageRequestHeader
 from bolide.remoting.headers.retries import ConsumerSendMsgBackRequestHeader
 from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from bolide.remoting.request_routes import Kind, RawRoute, RequestTable
+from bolide.remoting.response_bytes import PullResponse
 from tests.node.brokers import pull_request, send_request
 
 PEER = Channel(1, bytes(8), "10.0.0.1:2")
@@ -87,7 +88,7 @@ def answering(outcome: Callable[[Command], Outcome]) -> Handler:
 
 
 def parked(command: Command) -> Parked:
-    return Parked(Reply(None, encode(make_response(command, codes.SUCCESS))), 100)
+    return Parked(reply(make_response(command, codes.SUCCESS)), 100)
 
 
 def test_a_send_is_seen_around_its_parked_answer_and_in_reverse_behind_it() -> None:
@@ -98,8 +99,21 @@ def test_a_send_is_seen_around_its_parked_answer_and_in_reverse_behind_it() -> N
     before = [f"{n} {m}" for n in "ab" for m in ("before_request 310", "before_send pg T {'k': 'v'} x")]
     assert seen == before
     assert isinstance(outcome, Parked) and outcome.after is not None
-    outcome.after(encode(make_response(command, codes.FLUSH_DISK_TIMEOUT)))  # what it says in the end
+    outcome.reply.response.code = codes.FLUSH_DISK_TIMEOUT  # the final code
+    outcome.after()
     assert seen[4:] == [f"{n} {m} 10" for n in "ba" for m in ("after_send", "after_request")]
+
+
+def test_hook_cannot_change_a_response() -> None:
+    class Clearing(BrokerHook):
+        def after_request(self, call: RequestCall) -> None:
+            assert call.answer is not None
+            call.answer.fields.clear()
+
+    handler = answering(lambda c: reply(make_response(c, codes.SUCCESS, None, {"brokerName": "a"})))
+    outcome = hooked(handler, codes.HEART_BEAT, Clearing())(PEER, make_request(codes.HEART_BEAT, 1), 1)
+    assert isinstance(outcome, Reply) and isinstance(outcome.response, Command)
+    assert outcome.response.ext() == {"brokerName": "a"}
 
 
 def test_a_refusal_is_the_answer_and_the_handler_is_not_asked() -> None:
@@ -113,8 +127,8 @@ def test_a_refusal_is_the_answer_and_the_handler_is_not_asked() -> None:
 
     command = send_request()
     outcome = hooked(never, command.code, Noting("a", seen, {"before_send": no}))(PEER, command, 1)
-    assert isinstance(outcome, Reply) and outcome.command is not None
-    assert (outcome.command.code, outcome.command.remark) == (codes.NO_PERMISSION, "not you")
+    assert isinstance(outcome, Reply) and isinstance(outcome.response, Command)
+    assert (outcome.response.code, outcome.response.remark) == (codes.NO_PERMISSION, "not you")
     assert seen[-2:] == ["a after_send 16", "a after_request 16"]
 
 
@@ -129,7 +143,7 @@ def test_a_fault_of_a_hook_is_told_and_costs_nothing(method: str) -> None:
     hook = Noting("a", [], {method: fault})
     outcome = hooked(answering(parked), command.code, hook, failed=failed)(PEER, command, 1)
     assert isinstance(outcome, Parked) and outcome.after is not None
-    outcome.after(encode(make_response(command, 0)))
+    outcome.after()
     assert failed == ["the broker hook Noting: oops"]
 
 
@@ -142,7 +156,7 @@ def test_a_refusal_that_comes_too_late_changes_nothing() -> None:
     command = make_request(codes.HEART_BEAT, 1)
     handler = answering(lambda c: reply(make_response(c, codes.SUCCESS)))
     outcome = hooked(handler, command.code, Noting("a", [], {"after_request": no}), failed=failed)(PEER, command, 1)
-    assert isinstance(outcome, Reply) and outcome.command is not None and outcome.command.code == codes.SUCCESS
+    assert isinstance(outcome, Reply) and outcome.response.code == codes.SUCCESS
     assert failed == ["the broker hook Noting, too late to refuse,: not you"]
 
 
@@ -151,8 +165,8 @@ def test_a_pull_is_followed_through_cold_and_hold_to_its_answer() -> None:
     command = pull_request("T", 7)
 
     def found(now: int) -> Outcome:
-        head = encode(make_response(command, codes.SUCCESS, body=b"abcdef"))
-        return Reply(None, head[:-6], [b"abc", memoryview(b"def")])
+        body = [b"abc", memoryview(b"def")]
+        return Reply(PullResponse(command, 0, None, body, next_begin_offset=8, min_offset=0, max_offset=8))
 
     held = Waiter(PEER, command, ("T", 0), 5, found)
     handle = hooked(answering(lambda c: Cold([], lambda now: Hold(held))), command.code, Noting("a", seen))
@@ -161,7 +175,7 @@ def test_a_pull_is_followed_through_cold_and_hold_to_its_answer() -> None:
     hold = cold.again(2)
     assert isinstance(hold, Hold) and seen == ["a before_request 11", "a before_consume g T 0 7"]
     answer = hold.waiter.again(3)
-    assert isinstance(answer, Reply) and answer.body == [b"abc", b"def"]
+    assert isinstance(answer, Reply) and isinstance(answer.response, PullResponse)
     assert seen[2:] == ["a after_consume 0", "a after_request 0"]
 
 
@@ -178,7 +192,7 @@ def test_send_back_is_seen_through_a_cold_read_to_its_parked_answer() -> None:
     assert seen == ["a before_request 36", "a before_send_back ('g', 'T', 'ID', 70, 3) 5"]
     outcome = cold.again(2)
     assert isinstance(outcome, Parked) and outcome.after is not None and len(seen) == 2
-    outcome.after(encode(make_response(command, codes.SUCCESS)))
+    outcome.after()
     assert seen[2:] == ["a after_send_back 0", "a after_request 0"]
 
 
@@ -193,8 +207,8 @@ def test_send_back_can_be_refused() -> None:
 
     handle = hooked(never, codes.CONSUMER_SEND_MSG_BACK, Noting("a", seen, {"before_send_back": no}))
     outcome = handle(PEER, send_back(), 1)
-    assert isinstance(outcome, Reply) and outcome.command is not None
-    assert (outcome.command.code, outcome.command.remark) == (codes.SYSTEM_ERROR, "not now")
+    assert isinstance(outcome, Reply) and isinstance(outcome.response, Command)
+    assert (outcome.response.code, outcome.response.remark) == (codes.SYSTEM_ERROR, "not now")
     assert seen[1:] == ["a before_send_back ('g', '', '', 70, 3) None", "a after_send_back 1", "a after_request 1"]
 
 
@@ -210,7 +224,7 @@ def test_hook_of_a_topic_sees_its_send_backs() -> None:
         outcome = table.handlers[codes.CONSUMER_SEND_MSG_BACK](PEER, send_back(originTopic=topic), 1)
         assert isinstance(outcome, Parked)
         if outcome.after is not None:
-            outcome.after(encode(make_response(send_back(), codes.SUCCESS)))
+            outcome.after()
     assert seen == ["t before_send_back ('g', 'T', '', 70, 3) None", "t after_send_back 0"]
 
 

@@ -21,7 +21,6 @@ from bolide import plugins
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.link import Buffer
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.wait_table import WaitTable
@@ -39,6 +38,7 @@ from bolide.node.loop.persist import ConfigFiles
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.request_routes import NO_CODES
+from bolide.remoting.response_bytes import Buffer
 from bolide.store.message_store import MessageStore
 from bolide.store.options import Resources
 from proof.simulation.disk import Disk, PowerFails

@@ -9,16 +9,15 @@ exception of a hook is logged, and the request continues without the hook.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.link import Buffer
 from bolide.broker.core.outcome import Ask, Cold, Handler, Hold, Outcome, Parked, Reply, reply
 from bolide.broker.refused import Refused, remark_of, response_code
 from bolide.layout.properties import parse_properties
 from bolide.layout.record import Record, decode_records
+from bolide.remoting.codec import Response
 from bolide.remoting.command import Command, make_response
-from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import HeaderError
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
@@ -27,21 +26,20 @@ from bolide.remoting.headers.retries import ConsumerSendMsgBackRequestHeader
 from bolide.remoting.headers.send import SendHeader
 from bolide.remoting.request_routes import Kind, RequestTable, Row
 
-MAX_ANSWER: Final = 1 << 30
-
 
 class Answer:
     """A response: `code`, `remark` and the header's `fields`."""
 
-    def __init__(self, command: Command) -> None:
-        self.code = command.code
-        self.remark = command.remark
-        self.fields = command.ext()
-        self._body = command.body
+    def __init__(self, response: Response) -> None:
+        self.code = response.code
+        self.remark = response.remark
+        self.fields = dict(response.ext())
+        self._body = response.body
 
     def records(self) -> list[Record]:
         """Return the records in the response to a pull."""
-        return decode_records(self._body)
+        body = self._body
+        return decode_records(body if isinstance(body, bytes) else b"".join(body))
 
 
 class RequestCall:
@@ -221,8 +219,8 @@ class Hooked:
             return []
         return [hook for hook in self._by_topic.get(inner.topic, ()) if type(hook) not in map(type, self._hooks)]
 
-    def _after(self, call: RequestCall, inner: Inner | None, answer: Command) -> None:
-        call.answer = Answer(answer)
+    def _after(self, call: RequestCall, inner: Inner | None, response: Response) -> None:
+        call.answer = Answer(response)
         for hook in reversed(self._chosen(inner)):
             try:
                 if inner is not None:
@@ -252,12 +250,12 @@ class Hooked:
             return lambda *arguments: self._run(lambda: again(*arguments), call, inner, command)
 
         if isinstance(outcome, Reply):
-            self._after(call, inner, whole(outcome.frame, outcome.body) if outcome.command is None else outcome.command)
+            self._after(call, inner, outcome.response)
         elif isinstance(outcome, Parked) and not command.is_oneway:
-            outcome.after = lambda frame: self._after(call, inner, whole(frame, None))
+            response = outcome.reply.response
+            outcome.after = lambda: self._after(call, inner, response)
         elif isinstance(outcome, Parked):
-            answer = outcome.reply
-            self._after(call, inner, whole(answer.frame, None) if answer.command is None else answer.command)
+            self._after(call, inner, outcome.reply.response)
         elif isinstance(outcome, Hold):
             outcome.waiter.again = on(outcome.waiter.again)
         elif isinstance(outcome, Cold):
@@ -277,8 +275,3 @@ def _after_of(hook: BrokerHook, inner: Inner) -> Callable[[Any], None]:
     if isinstance(inner, SendCall):
         return hook.after_send
     return hook.after_consume if isinstance(inner, ConsumeCall) else hook.after_send_back
-
-
-def whole(frame: bytes, body: list[Buffer] | None) -> Command:
-    """Parse the broker's response again. Only brokers with hooks have this cost."""
-    return FramedConnection(MAX_ANSWER).receive(frame if body is None else b"".join([frame, *body]))[0]

@@ -1,70 +1,34 @@
-"""The two most frequent responses of a broker, encoded directly without objects.
+"""The two most frequent responses of a broker, for every send and every pull.
 
-They equal `SendMessageResponseHeader` and `PullMessageResponseHeader` encoded by `make_response` and `encode`; a test
-compares them. Used for every send and every pull.
+`frame` formats them directly. The result equals that of `encode` for a `Command` with the same fields.
 """
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 from librt.strings import BytesWriter, write_i16_be, write_i32_be
 from mypy_extensions import i16, i32
 
-from bolide.remoting.codes import BINARY_TYPE, FLAG_RESPONSE, JSON_TYPE, PYTHON, VERSION_5_5_0
+from bolide.remoting.codes import BINARY_TYPE, FLAG_RESPONSE, JSON_TYPE, PYTHON, SUCCESS, VERSION_5_5_0
+from bolide.remoting.command import Command, encode
 from bolide.remoting.envelope import JSON_ENCODER
+
+Buffer: TypeAlias = bytes | memoryview
+"""Data that can be written to a socket."""
 
 _TAIL: Final = b'"flag":1,"language":"PYTHON","opaque":%d,%b"serializeTypeCurrentRPC":"JSON","version":513}'
 
 
 @final
 class SendResponses:
-    """Encodes a broker's responses to sends, which all contain `region` and `trace_on`."""
+    """The constant parts of a broker's responses to sends, which all contain `region` and `trace_on`."""
 
     def __init__(self, region: str, trace_on: bool) -> None:
-        self._region: bytes = region.encode()
-        self._json_region: bytes = JSON_ENCODER.encode(region)
-        self._trace: bytes = b"true" if trace_on else b"false"
-
-    def encode(
-        self,
-        opaque: int,
-        msg_id: str,
-        *,
-        queue_id: int,
-        queue_offset: int,
-        transaction_id: str = "",
-        recall_handle: str = "",
-        binary: bool = False,
-        code: int = 0,
-    ) -> bytes:
-        """Return the whole frame of the response to a send.
-
-        `msg_id`: offset message id (of a batch: joined by commas). `queue_offset`: of the first message.
-        `transaction_id`: UNIQ_KEY; omitted if "". `recall_handle`: of a timer message; omitted if "". `code`: 0, or 10,
-        11, 12, which are successes with incomplete replication or flush.
-        """
-        if binary:
-            w = BytesWriter()
-            _entry(w, b"queueId", b"%d" % queue_id)
-            _entry(w, b"TRACE_ON", self._trace)
-            _entry(w, b"MSG_REGION", self._region)
-            _entry(w, b"msgId", msg_id.encode())
-            _entry(w, b"queueOffset", b"%d" % queue_offset)
-            if transaction_id:
-                _entry(w, b"transactionId", transaction_id.encode("utf-8", "replace"))
-            if recall_handle:
-                _entry(w, b"recallHandle", recall_handle.encode())
-            return _binary_frame(opaque, code, "", w, 0)
-        rest: bytes = b',"transactionId":%b' % JSON_ENCODER.encode(transaction_id) if transaction_id else b""
-        if recall_handle:
-            rest += b',"recallHandle":"%b"' % recall_handle.encode()
-        header = (
-            b'{"code":%d,"extFields":{"queueId":"%d","TRACE_ON":"%b","MSG_REGION":%b,"msgId":"%b","queueOffset":"%d"%b},'
-            % (code, queue_id, self._trace, self._json_region, msg_id.encode(), queue_offset, rest)
-            + _TAIL % (opaque, b"")
-        )
-        return _json_frame(header, 0)
+        self.region: str = region
+        self.region_bytes: bytes = region.encode()
+        self.json_region: bytes = JSON_ENCODER.encode(region)
+        self.trace: bytes = b"true" if trace_on else b"false"
 
     def pieces(self) -> list[bytes]:
         """Return the constant parts of responses to messages stored together, for `broker.send.send_kernel`.
@@ -75,15 +39,15 @@ class SendResponses:
         """
         first, second, third, fourth = BytesWriter(), BytesWriter(), BytesWriter(), BytesWriter()
         _name(first, b"queueId")
-        _entry(second, b"TRACE_ON", self._trace)
-        _entry(second, b"MSG_REGION", self._region)
+        _entry(second, b"TRACE_ON", self.trace)
+        _entry(second, b"MSG_REGION", self.region_bytes)
         _name(second, b"msgId")
         _name(third, b"queueOffset")
         _name(fourth, b"transactionId")
         before, _, after = (_TAIL % (0, b"")).partition(b'"opaque":0')
         return [
             b'{"code":0,"extFields":{"queueId":"',
-            b'","TRACE_ON":"%b","MSG_REGION":%b,"msgId":"' % (self._trace, self._json_region),
+            b'","TRACE_ON":"%b","MSG_REGION":%b,"msgId":"' % (self.trace, self.json_region),
             b'","queueOffset":"',
             b'","transactionId":"',
             b'"},%b"opaque":' % before,
@@ -97,14 +61,99 @@ class SendResponses:
 
 
 @final
-class PullResponse:
-    """The response to a pull, without its body. Every response contains the long fields, because a Java client fails
-    without them."""
+class SendResponse:
+    """The response to a send whose messages are stored. `code` and `remark` may change until it is encoded.
 
-    def __init__(self, code: int, remark: str, *, next_begin_offset: int, min_offset: int, max_offset: int) -> None:
+    `msg_id`: offset message id (of a batch: joined by commas). `queue_offset`: of the first message.
+    `transaction_id`: UNIQ_KEY; omitted if "". `recall_handle`: of a timer message; omitted if "".
+    """
+
+    def __init__(
+        self,
+        constants: SendResponses,
+        request: Command,
+        msg_id: str,
+        *,
+        queue_id: int,
+        queue_offset: int,
+        transaction_id: str = "",
+        recall_handle: str = "",
+    ) -> None:
+        self._constants: SendResponses = constants
+        self.opaque: int = request.opaque
+        self.serialize_type: int = request.serialize_type
+        self.code: int = SUCCESS
+        self.remark: str | None = None
+        self.body: bytes = b""
+        self.msg_id: str = msg_id
+        self.queue_id: int = queue_id
+        self.queue_offset: int = queue_offset
+        self.transaction_id: str = transaction_id
+        self.recall_handle: str = recall_handle
+
+    def ext(self) -> dict[str, str]:
+        """Return the header fields."""
+        constants = self._constants
+        ext = {"queueId": str(self.queue_id), "TRACE_ON": constants.trace.decode(), "MSG_REGION": constants.region}
+        ext["msgId"] = self.msg_id
+        ext["queueOffset"] = str(self.queue_offset)
+        if self.transaction_id:
+            ext["transactionId"] = self.transaction_id
+        if self.recall_handle:
+            ext["recallHandle"] = self.recall_handle
+        return ext
+
+    def frame(self) -> bytes:
+        """Return the whole frame."""
+        constants = self._constants
+        if self.code != SUCCESS:  # rare
+            return encode(response_of(self.code, self.opaque, self.serialize_type, self.remark, self.ext()))
+        if self.serialize_type == BINARY_TYPE:
+            w = BytesWriter()
+            _entry(w, b"queueId", b"%d" % self.queue_id)
+            _entry(w, b"TRACE_ON", constants.trace)
+            _entry(w, b"MSG_REGION", constants.region_bytes)
+            _entry(w, b"msgId", self.msg_id.encode())
+            _entry(w, b"queueOffset", b"%d" % self.queue_offset)
+            if self.transaction_id:
+                _entry(w, b"transactionId", self.transaction_id.encode("utf-8", "replace"))
+            if self.recall_handle:
+                _entry(w, b"recallHandle", self.recall_handle.encode())
+            return _binary_frame(self.opaque, SUCCESS, "", w, 0)
+        rest: bytes = b',"transactionId":%b' % JSON_ENCODER.encode(self.transaction_id) if self.transaction_id else b""
+        if self.recall_handle:
+            rest += b',"recallHandle":"%b"' % self.recall_handle.encode()
+        header = (
+            b'{"code":0,"extFields":{"queueId":"%d","TRACE_ON":"%b","MSG_REGION":%b,"msgId":"%b","queueOffset":"%d"%b},'
+            % (self.queue_id, constants.trace, constants.json_region, self.msg_id.encode(), self.queue_offset, rest)
+            + _TAIL % (self.opaque, b"")
+        )
+        return _json_frame(header, 0)
+
+
+@final
+class PullResponse:
+    """The response to a pull. Every response contains the long fields, because a Java client fails without them.
+
+    `body`: whole records.
+    """
+
+    def __init__(
+        self,
+        request: Command,
+        code: int,
+        remark: str | None,
+        body: list[Buffer],
+        *,
+        next_begin_offset: int,
+        min_offset: int,
+        max_offset: int,
+    ) -> None:
+        self.opaque: int = request.opaque
+        self.serialize_type: int = request.serialize_type
         self.code: int = code
-        self.remark: str = remark
-        """Encoded remark; "" for none."""
+        self.remark: str | None = remark
+        self.body: list[Buffer] = body
         self.next_begin_offset: int = next_begin_offset
         self.min_offset: int = min_offset
         self.max_offset: int = max_offset
@@ -112,9 +161,23 @@ class PullResponse:
         self.topic_sys_flag: int = 0
         self.group_sys_flag: int = 0
 
-    def head(self, opaque: int, body_size: int, binary: bool) -> bytes:
-        """The frame, without the `body_size` bytes of whole records that the caller sends after it."""
-        if binary:
+    def ext(self) -> dict[str, str]:
+        """Return the header fields."""
+        return {
+            "suggestWhichBrokerId": str(self.suggest_which_broker_id),
+            "nextBeginOffset": str(self.next_begin_offset),
+            "minOffset": str(self.min_offset),
+            "maxOffset": str(self.max_offset),
+            "topicSysFlag": str(self.topic_sys_flag),
+            "groupSysFlag": str(self.group_sys_flag),
+        }
+
+    def frame(self) -> list[Buffer]:
+        """Return the frame in pieces: the head, then the body, which is not copied."""
+        body_size = 0
+        for buffer in self.body:
+            body_size += len(buffer)
+        if self.serialize_type == BINARY_TYPE:
             w = BytesWriter()
             _entry(w, b"suggestWhichBrokerId", b"%d" % self.suggest_which_broker_id)
             _entry(w, b"nextBeginOffset", b"%d" % self.next_begin_offset)
@@ -122,7 +185,7 @@ class PullResponse:
             _entry(w, b"maxOffset", b"%d" % self.max_offset)
             _entry(w, b"topicSysFlag", b"%d" % self.topic_sys_flag)
             _entry(w, b"groupSysFlag", b"%d" % self.group_sys_flag)
-            return _binary_frame(opaque, self.code, self.remark, w, body_size)
+            return [_binary_frame(self.opaque, self.code, self.remark or "", w, body_size), *self.body]
         header = (
             b'{"code":%d,"extFields":{"suggestWhichBrokerId":"%d","nextBeginOffset":"%d","minOffset":"%d",'
             b'"maxOffset":"%d","topicSysFlag":"%d","groupSysFlag":"%d"},'
@@ -135,12 +198,19 @@ class PullResponse:
                 self.topic_sys_flag,
                 self.group_sys_flag,
             )
-            + _TAIL % (opaque, _remark(self.remark))
+            + _TAIL % (self.opaque, _remark(self.remark))
         )
-        return _json_frame(header, body_size)
+        return [_json_frame(header, body_size), *self.body]
 
 
-def _remark(remark: str) -> bytes:
+def response_of(
+    code: int, opaque: int, serialize_type: int, remark: str | None, ext: dict[str, str] | None = None
+) -> Command:
+    """Return a response as a command."""
+    return Command(code, opaque=opaque, flag=FLAG_RESPONSE, serialize_type=serialize_type, remark=remark, ext=ext)
+
+
+def _remark(remark: str | None) -> bytes:
     text: bytes = b'"remark":%b,' % JSON_ENCODER.encode(remark) if remark else b""
     return text
 

@@ -65,9 +65,9 @@ def test_expired_locks_are_forgotten() -> None:
 def ask(service: LockService, code: int, body: object, now: int) -> Command:
     outcome = service.handlers()[code](CHANNEL, make_request(code, 7, {}, encode_body(body)), now)
     assert isinstance(outcome, Reply)
-    assert outcome.command is not None
-    assert outcome.command.code == codes.SUCCESS
-    return outcome.command
+    assert isinstance(outcome.response, Command)
+    assert outcome.response.code == codes.SUCCESS
+    return outcome.response
 
 
 def test_the_requests_answer_success_and_only_what_was_granted() -> None:

@@ -11,9 +11,22 @@ from bolide.broker.core.outcome import NOTHING, Ask, Cold, Outcome, reply
 from bolide.broker.refused import Refused
 from bolide.errors import ProtocolError
 from bolide.remoting import codes
+from bolide.remoting.codec import REMOTING, Codec, Message
 from bolide.remoting.command import Command, make_request, make_response
+from bolide.remoting.response_bytes import Buffer
 from bolide.store.disk.files import FileFailed
 from tests.node.loop.executing import CREATES, NOW, OTHER, PULLS, SENDS, World, held
+
+
+class NotingCodec(Codec):
+    """Notes the code of each message."""
+
+    def __init__(self) -> None:
+        self.encoded: list[int] = []
+
+    def encode(self, message: Message) -> list[Buffer]:
+        self.encoded.append(message.code)
+        return REMOTING.encode(message)
 
 
 def test_a_parked_answer_leaves_when_flushed_and_dispatched(world: World) -> None:
@@ -66,6 +79,19 @@ def test_a_flush_that_takes_too_long_answers_10(world: World) -> None:
     assert world.got() == [(codes.FLUSH_DISK_TIMEOUT, None)]
     world.flush()
     assert world.got() == []
+
+
+def test_response_is_encoded_for_its_connection_when_its_code_is_final(world: World) -> None:
+    world.peer.codec = codec = NotingCodec()
+    world.do(SENDS, world.store_one())
+    world.do(OTHER, lambda command: reply(make_response(command, codes.SYSTEM_BUSY)))
+    world.effects.send(world.peer, make_request(40, 1))
+    world.turn()
+    assert codec.encoded == [codes.SYSTEM_BUSY, 40]
+    world.executor.tick(NOW + 5000)
+    assert codec.encoded == [codes.SYSTEM_BUSY, 40, codes.FLUSH_DISK_TIMEOUT]
+    world.turn(NOW + 5000)
+    assert [code for code, _ in world.got()] == codec.encoded
 
 
 def test_a_failed_flush_refuses_everything_parked_and_stops(world: World) -> None:

@@ -15,7 +15,9 @@ from bolide.broker.core.channel import Channel
 from bolide.node.broker import BrokerNode
 from bolide.node.loop.outbox import AT_ONCE, Outbox, WaitingRequest
 from bolide.remoting import codes
+from bolide.remoting.codec import Codec, Message
 from bolide.remoting.command import Command, encode, make_request
+from bolide.remoting.response_bytes import Buffer
 from proof.kit.waiting import PATIENCE, until
 from tests.node.answers import read_answers
 from tests.node.brokers import broker, pull_request, send_request
@@ -48,6 +50,21 @@ class NotingHost:
         self.calls.append("turn")
 
 
+class Pieces(Codec):
+    """Encodes any message as these pieces."""
+
+    def __init__(self, pieces: list[Buffer]) -> None:
+        self.pieces = pieces
+
+    def encode(self, message: Message) -> list[Buffer]:
+        return self.pieces
+
+
+def send(outbox: Outbox, peer: Channel, *pieces: bytes) -> None:
+    peer.codec = Pieces(list(pieces))
+    outbox.send(peer, make_request(11, 1))
+
+
 def waiting(opaque: int) -> WaitingRequest:
     return WaitingRequest(make_request(11, opaque), frozenset(), None, 0)
 
@@ -66,7 +83,7 @@ def test_requests_wait_in_order_until_the_peer_has_read() -> None:
     host, peer = NotingHost(), Channel(1, b"", "peer")
     outbox = Outbox(host, 100)
     assert not outbox.full(peer)
-    outbox.queue(peer, bytes(101))
+    send(outbox, peer, bytes(101))
     assert outbox.full(peer)
     outbox.wait(peer, waiting(1))
     outbox.wait(peer, waiting(2))
@@ -85,8 +102,7 @@ def test_requests_wait_in_order_until_the_peer_has_read() -> None:
 def test_what_the_kernel_took_at_once_makes_room_in_the_next_turn() -> None:
     host, peer = NotingHost(), Channel(1, b"", "peer")
     outbox = Outbox(host, 100)
-    outbox.queue(peer, b"head")
-    outbox.queue_body(peer, [bytes(60), bytes(60)])
+    send(outbox, peer, b"head", bytes(60), bytes(60))
     outbox.wait(peer, waiting(1))
     outbox.write_all()
     assert outbox.take_ready() == [peer]
@@ -98,9 +114,9 @@ def test_what_waits_to_be_written_counts_when_the_peer_has_caught_up() -> None:
     host, peer = NotingHost(), Channel(1, b"", "peer")
     outbox = Outbox(host, 100)
     host.unread = 90
-    outbox.queue(peer, bytes(90))
+    send(outbox, peer, bytes(90))
     outbox.write_all()
-    outbox.queue(peer, bytes(101))
+    send(outbox, peer, bytes(101))
     outbox.caught_up(peer)
     assert outbox.full(peer) and peer.queued == 101 and outbox.unread == 0
     host.unread = 0
@@ -111,16 +127,14 @@ def test_what_waits_to_be_written_counts_when_the_peer_has_caught_up() -> None:
 def test_a_large_answer_leaves_at_once_and_others_with_the_turn() -> None:
     host, peer = NotingHost(), Channel(1, b"", "peer")
     outbox = Outbox(host, HIGH)
-    outbox.queue(peer, b"first")
-    outbox.queue_body(peer, [bytes(AT_ONCE - 6)])
+    send(outbox, peer, b"first", bytes(AT_ONCE - 6))
     assert host.written == []
-    outbox.queue(peer, b"!")
-    outbox.queue_body(peer, [])
-    assert [[len(piece) for piece in frames] for frames in host.written] == [[5, AT_ONCE - 6, 1]]
+    send(outbox, peer, b"", b"!")
+    assert [[len(piece) for piece in frames] for frames in host.written] == [[5, AT_ONCE - 6, 0, 1]]
     assert not outbox.full(peer)
     outbox.write_all()
     assert len(host.written) == 1, "nothing is left to be written"
-    outbox.queue(peer, b"second")
+    send(outbox, peer, b"second")
     outbox.write_all()
     assert host.written[1:] == [[b"second"]]
 
@@ -129,11 +143,11 @@ def test_what_left_at_once_and_was_not_read_holds_back_the_rest() -> None:
     host, peer = NotingHost(), Channel(1, b"", "peer")
     outbox = Outbox(host, HIGH)
     host.unread = HIGH + 1
-    outbox.queue_body(peer, [bytes(AT_ONCE)])
+    send(outbox, peer, b"", bytes(AT_ONCE))
     assert (outbox.unread, outbox.full(peer), len(host.written)) == (HIGH + 1, True, 1)
     outbox.write_all()
     assert (outbox.unread, outbox.full(peer)) == (HIGH + 1, True), "nothing was written, so nothing has changed"
-    outbox.queue_body(peer, [bytes(AT_ONCE - 1)])
+    send(outbox, peer, b"", bytes(AT_ONCE - 1))
     assert len(host.written) == 1, "what is unread already does not count"
     outbox.caught_up(peer)
     assert (outbox.unread, outbox.full(peer)) == (0, False)
@@ -150,7 +164,7 @@ def test_what_is_left_over_has_another_turn_though_nothing_is_to_be_sent() -> No
 def test_a_peer_that_goes_takes_what_waited_with_it() -> None:
     host, peer = NotingHost(), Channel(1, b"", "peer")
     outbox = Outbox(host, 100)
-    outbox.queue(peer, bytes(101))
+    send(outbox, peer, bytes(101))
     outbox.wait(peer, waiting(1))
     host.unread = 101
     outbox.write_all()

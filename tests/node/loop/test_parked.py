@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.stats import PutTimes
-from bolide.node.loop.parked import ParkedReplies, ParkedReply, note_times, with_code
-from bolide.remoting.command import encode, make_request, make_response
-from bolide.remoting.connection import FramedConnection
+from bolide.node.loop.parked import ParkedReplies, ParkedReply, note_times
+from bolide.remoting.codec import EncodedResponses
+from bolide.remoting.codes import FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT, SERVICE_NOT_AVAILABLE
 
 PEER = Channel(1, b"", "10.0.0.1:2")
 
 
 def entry(offset: int, deadline: int = 100) -> ParkedReply:
-    return ParkedReply(PEER, b"", offset, deadline, None, None)
+    return ParkedReply(PEER, EncodedResponses(b""), offset, deadline, None, None)
 
 
 def offsets(entries: list[ParkedReply]) -> list[int]:
@@ -84,21 +84,22 @@ def test_answers_to_many_sends_at_once_count_as_many() -> None:
     assert offsets(parked.take_all()) == [600] and parked.count == 0
 
 
-def test_each_of_the_answers_gets_the_other_code() -> None:
-    answers = [make_response(make_request(310, opaque), 0, None, {"queueId": "1"}) for opaque in (1, 2)]
-    changed = FramedConnection().receive(with_code(b"".join(map(encode, answers)), 14, "full"))
-    assert [(each.opaque, each.code, each.remark, each.ext()) for each in changed] == [
-        (1, 14, "full", {"queueId": "1"}),
-        (2, 14, "full", {"queueId": "1"}),
-    ]
+def test_late_code_keeps_an_error_and_a_failure_replaces_it() -> None:
+    made = entry(100)
+    made.comes_late(FLUSH_SLAVE_TIMEOUT)
+    made.comes_late(FLUSH_DISK_TIMEOUT)
+    assert (made.response.code, made.response.remark) == (FLUSH_SLAVE_TIMEOUT, None)
+    made.fail("full: /\udcff")
+    assert (made.response.code, made.response.remark) == (SERVICE_NOT_AVAILABLE, "full: /?")
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3))))
 def test_any_order_leaves_in_the_order_of_records_and_of_arrival(steps: list[tuple[int, int]]) -> None:
     parked = ParkedReplies()
     plain: list[tuple[int, int]] = []
+    responses = [EncodedResponses(b"") for _ in steps]
     for number, (offset, take) in enumerate(steps):
-        parked.add(ParkedReply(PEER, b"%d" % number, offset, 1000 + number, None, None), True)
+        parked.add(ParkedReply(PEER, responses[number], offset, 1000 + number, None, None), True)
         plain.append((offset, number))
         plain.sort()
         if take == 0:
@@ -107,6 +108,6 @@ def test_any_order_leaves_in_the_order_of_records_and_of_arrival(steps: list[tup
             assert offsets(parked.take_confirmed(offset // 2)) == [each[0] for each in taken]
         assert parked.count == len(plain)
     left = parked.take_all()
-    assert [(int(each.offset), int(each.frame)) for each in left] == plain
+    assert [(int(each.offset), each.response) for each in left] == [(offset, responses[at]) for offset, at in plain]
     deadlines = [each.deadline for each in left]
     assert deadlines == sorted(deadlines)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from bolide.broker.core.link import NO_LINK, Buffer, Link
+from bolide.broker.core.link import NO_LINK, Link
+from bolide.remoting.codec import REMOTING, Codec
+from bolide.remoting.response_bytes import Buffer
 
 
 @final
@@ -28,6 +30,8 @@ class Channel:
         self.language: int = 0
         self.version: int = 0
         self.alive: bool = True
+        self.codec: Codec = REMOTING
+        """Encodes the responses and requests to this client."""
         self.frames: list[Buffer] = []
         """Encoded frames, each followed by the parts of its body, until the end of the turn: one write sends all."""
         self.bodies: bool = False

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
-Buffer: TypeAlias = bytes | memoryview
-"""Data that can be written to a socket."""
+from bolide.remoting.response_bytes import Buffer
 
 
 class Link(Protocol):

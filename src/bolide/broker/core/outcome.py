@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.link import Buffer
+from bolide.remoting.codec import Response
 from bolide.remoting.command import Command
 from bolide.store.disk.extents import Extent
 from bolide.store.disk.reads import Fetched
@@ -14,20 +14,17 @@ from bolide.store.disk.reads import Fetched
 
 @final
 class Reply:
-    """Respond at the end of this turn with a command, or with an encoded frame (`command` is then None).
+    """Respond at the end of this turn. The connection's codec encodes the response."""
 
-    ``body``: buffers that follow the frame and are included in its length. They are sent without being joined.
-    """
-
-    def __init__(self, command: Command | None, frame: bytes = b"", body: list[Buffer] | None = None) -> None:
-        self.command: Command | None = command
-        self.frame: bytes = frame
-        self.body: list[Buffer] | None = body
+    def __init__(self, response: Response) -> None:
+        self.response: Response = response
 
 
 @final
 class Parked:
     """Respond once the log is confirmed and dispatched up to `offset` (physical end of the appended records).
+
+    If the records are late or may be lost, the response gets another code before it is encoded.
 
     With ``wait`` False (message property WAIT=false), respond as soon as the turn is written, flushed or not.
     """
@@ -36,8 +33,8 @@ class Parked:
         self.reply: Reply = reply
         self.offset: int = offset
         self.wait: bool = wait
-        self.after: Callable[[bytes], None] | None = None
-        """Called by hooks with the final frame when it is sent."""
+        self.after: Callable[[], None] | None = None
+        """Called just before the response is sent, for hooks."""
 
 
 Key: TypeAlias = tuple[str, int]
@@ -145,4 +142,4 @@ NOTHING: Final = Nothing()
 
 def reply(command: Command) -> Reply:
     """Respond with this command."""
-    return Reply(command, b"")
+    return Reply(command)

@@ -29,7 +29,6 @@ from bolide.layout.names import LMQ_PREFIX, MASTER_ID
 from bolide.layout.permissions import PERM_READ
 from bolide.remoting.bulk_pulls import bulk_bytes
 from bolide.remoting.codes import (
-    BINARY_TYPE,
     INVALID_PARAMETER,
     LITE_PULL_MESSAGE,
     PULL_MESSAGE,
@@ -265,13 +264,15 @@ class PullService(Service):
         if code == SUCCESS:
             self._count(header, found, 0 if began < 0 else now - began)
         response = PullResponse(
+            command,
             code,
             status_name(found.status),
+            found.buffers,
             next_begin_offset=int(next_offset),
             min_offset=int(found.min_offset),
             max_offset=int(found.max_offset),
         )
-        return self._answer(command, response, topic, group, found.buffers, suggest_slave=found.suggest_slave)
+        return self._answer(response, topic, group, suggest_slave=found.suggest_slave)
 
     def _reset_to(
         self, reset: int, command: Command, header: PullMessageRequestHeader, group: SubscriptionGroupConfig, now: int
@@ -281,13 +282,15 @@ class PullService(Service):
         queue_id: int = header.queue_id
         self._moved.note(header.consumer_group, topic, queue_id, asked=header.queue_offset, given=reset, now=now)
         response = PullResponse(
+            command,
             PULL_OFFSET_MOVED,
             status_name(OFFSET_RESET),
+            [],
             next_begin_offset=reset,
             min_offset=int(self._store.min_queue_offset(topic, queue_id)),
             max_offset=int(self._store.max_queue_offset(topic, queue_id)),
         )
-        return self._answer(command, response, topic, group, [], suggest_slave=False)
+        return self._answer(response, topic, group, suggest_slave=False)
 
     def _count(self, header: PullMessageRequestHeader, found: ReadResult, took: int) -> None:
         """Count a pull. Light queues share counters, as in LmqBrokerStatsManager, because their number is unlimited."""
@@ -335,14 +338,7 @@ class PullService(Service):
         return _BY_STATUS[status_name(status)]
 
     def _answer(
-        self,
-        command: Command,
-        response: PullResponse,
-        topic: str,
-        group: SubscriptionGroupConfig,
-        buffers: list[bytes | memoryview],
-        *,
-        suggest_slave: bool,
+        self, response: PullResponse, topic: str, group: SubscriptionGroupConfig, *, suggest_slave: bool
     ) -> Reply:
         if self._slave_read:
             response.suggest_which_broker_id = (
@@ -356,8 +352,4 @@ class PullService(Service):
         config = self._topics.get(topic)
         response.topic_sys_flag = config.topic_sys_flag if config is not None else 0
         response.group_sys_flag = group.group_sys_flag
-        size = 0
-        for buffer in buffers:
-            size += len(buffer)
-        head = response.head(command.opaque, size, command.serialize_type == BINARY_TYPE)
-        return Reply(None, head, buffers if buffers else None)
+        return Reply(response)

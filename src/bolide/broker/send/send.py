@@ -33,7 +33,6 @@ from bolide.layout.properties import parse_properties
 from bolide.layout.property_names import DELAY, REAL_TOPIC
 from bolide.layout.sysflag import INNER_BATCH, MULTI_TAGS, TRANSACTION_MASK
 from bolide.remoting.codes import (
-    BINARY_TYPE,
     INVALID_PARAMETER,
     NO_PERMISSION,
     SEND_BATCH_MESSAGE,
@@ -51,7 +50,7 @@ from bolide.remoting.headers.send import SendHeader, SendMessageRequestHeader, S
 from bolide.remoting.recall_handle import encode_recall_handle
 from bolide.remoting.request_access import PUBLISH, PUBLISH_BATCH, PUBLISH_V1
 from bolide.remoting.request_routes import Kind, RawRoute
-from bolide.remoting.response_bytes import SendResponses
+from bolide.remoting.response_bytes import SendResponse, SendResponses
 
 _HALF_BYTES: Final = HALF_TOPIC.encode()
 
@@ -233,16 +232,16 @@ class SendService(Service):
                 return refused
         appended = self._writer.put(message, now)
         self._stats.put(1, appended.size)
-        frame = self._responses.encode(
-            command.opaque,
+        response = SendResponse(
+            self._responses,
+            command,
             self._writer.message_id(appended.physical_offset),
             queue_id=queue_id,
             queue_offset=appended.queue_offset,
             transaction_id=properties.uniq_key,
             recall_handle=self._recall_handle(message) if message.waits_until else "",
-            binary=command.serialize_type == BINARY_TYPE,
         )
-        return Parked(Reply(None, frame), appended.end_offset, properties.wait)
+        return Parked(Reply(response), appended.end_offset, properties.wait)
 
     def _half(self, message: BrokerMessage, command: Command) -> Reply | None:
         """Convert this message to a half message, or return an error. Its delay applies when it commits."""

@@ -20,11 +20,10 @@ from bolide.layout.message_id import offset_message_id
 from bolide.layout.message_properties import MessageProperties, stored_properties
 from bolide.layout.sysflag import MULTI_TAGS, TRANSACTION_MASK
 from bolide.remoting.batch import BatchMessage, decode_batch
-from bolide.remoting.codes import BINARY_TYPE
 from bolide.remoting.command import Command
 from bolide.remoting.errors import BodyError
 from bolide.remoting.headers.send import SendHeader
-from bolide.remoting.response_bytes import SendResponses
+from bolide.remoting.response_bytes import SendResponse, SendResponses
 
 
 @final
@@ -74,15 +73,15 @@ class BatchSend:
         self._stats.put(len(stored), size)
         host = self._writer.store_host
         ids = ",".join([offset_message_id(host, one.physical_offset) for one in stored])
-        frame = self._responses.encode(
-            command.opaque,
+        response = SendResponse(
+            self._responses,
+            command,
             ids,
             queue_id=queue_id,
             queue_offset=stored[0].queue_offset,
             transaction_id=of_batch.uniq_key,
-            binary=command.serialize_type == BINARY_TYPE,
         )
-        return Parked(Reply(None, frame), stored[len(stored) - 1].end_offset, of_batch.wait)
+        return Parked(Reply(response), stored[len(stored) - 1].end_offset, of_batch.wait)
 
     def _message(
         self,

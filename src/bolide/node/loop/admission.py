@@ -79,9 +79,7 @@ class Admission:
             except Exception as error:
                 self._note(channel, command, codes.response_name(response_code(error)))
                 raise
-            done = "begun"
-            if isinstance(outcome, Reply) and outcome.command is not None:
-                done = codes.response_name(outcome.command.code)
+            done = codes.response_name(outcome.response.code) if isinstance(outcome, Reply) else "begun"
             self._note(channel, command, done)
             return outcome
 

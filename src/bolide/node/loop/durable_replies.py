@@ -12,9 +12,9 @@ from typing import final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.outcome import Reply
 from bolide.node.loop.host_protocol import Host
 from bolide.node.loop.parked import ParkedReply, TableWrite
+from bolide.remoting.codec import Response
 from bolide.remoting.codes import SYSTEM_ERROR
 from bolide.remoting.command import Command, make_response
 
@@ -27,21 +27,21 @@ class DurableReplies:
         self,
         host: Host,
         effects: Effects,
-        answer: Callable[[Channel, Command, Reply], None],
+        answer: Callable[[Channel, Command, Response], None],
         leave: Callable[[ParkedReply], None],
     ) -> None:
         self._host: Host = host
         self._effects: Effects = effects
-        self._answer: Callable[[Channel, Command, Reply], None] = answer
+        self._answer: Callable[[Channel, Command, Response], None] = answer
         self._leave: Callable[[ParkedReply], None] = leave
-        self._held: list[tuple[Channel, Command, Reply]] = []
+        self._held: list[tuple[Channel, Command, Response]] = []
         self._write: TableWrite | None = None
         self.count: int = 0
         """Turns whose tables are being written."""
 
-    def hold(self, channel: Channel, command: Command, outcome: Reply) -> None:
+    def hold(self, channel: Channel, command: Command, response: Response) -> None:
         """Hold a response until the tables changed in this turn are on disk."""
-        self._held.append((channel, command, outcome))
+        self._held.append((channel, command, response))
 
     def this_turn(self) -> TableWrite:
         """Return the table write of this turn, for a response that also waits for the log."""
@@ -59,7 +59,7 @@ class DurableReplies:
 
     def _written(
         self,
-        held: list[tuple[Channel, Command, Reply]],
+        held: list[tuple[Channel, Command, Response]],
         write: TableWrite | None,
         changes: dict[str, int],
         error: str,
@@ -68,11 +68,11 @@ class DurableReplies:
         if not error:
             for name, count in changes.items():
                 self._effects.saved(name, count)
-        for channel, command, outcome in held:
+        for channel, command, response in held:
             if error:
                 remark = f"it is done, but a restart may undo it: {error}"
-                outcome = Reply(make_response(command, SYSTEM_ERROR, remark))
-            self._answer(channel, command, outcome)
+                response = make_response(command, SYSTEM_ERROR, remark)
+            self._answer(channel, command, response)
         confirmed: list[ParkedReply] = []
         if write is not None:
             write.done = True

@@ -30,8 +30,8 @@ from bolide.node.loop.resumer import COLD_ROUNDS, Resumer
 from bolide.node.loop.send_gate import SendGate, busy, later
 from bolide.node.loop.services import Services
 from bolide.remoting import codes
-from bolide.remoting.command import Command, encode, make_response
-from bolide.remoting.errors import FrameError
+from bolide.remoting.codec import EncodedResponses, Response
+from bolide.remoting.command import Command, make_response
 from bolide.remoting.request_routes import ORDINARY, AtMaster
 from bolide.remoting.unsupported import unsupported
 from bolide.store.message_store import MessageStore
@@ -104,7 +104,7 @@ class Executor:
         self._send_away: SendAway | None = links.send_away
         self._own_sends: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
         self._pending: PendingRequests = PendingRequests()
-        self._durable: DurableReplies = DurableReplies(host, effects, self._reply, self._log.confirmed)
+        self._durable: DurableReplies = DurableReplies(host, effects, self._send, self._log.confirmed)
         self._persisted: int = 0
         """`effects.persisted` when the current handler started: any increase is caused by that handler."""
         self._tick_failed: Callable[[Service, BaseException], None] = self._service_failed
@@ -152,7 +152,7 @@ class Executor:
             return None
         self.stats.requests += taken.count
         self._services.touched = True
-        entry = ParkedReply(channel, taken.answers, taken.end, now + self._flush_timeout_ms)
+        entry = ParkedReply(channel, EncodedResponses(taken.answers), taken.end, now + self._flush_timeout_ms)
         entry.first_end = taken.first_end
         entry.sends = taken.count
         self._parked.add(entry, True)
@@ -209,13 +209,13 @@ class Executor:
             self._persisted = self._effects.persisted
             if command.code not in self._not_durable:
                 if isinstance(outcome, Reply):
-                    self._durable.hold(channel, command, outcome)
+                    self._durable.hold(channel, command, outcome.response)
                     return
                 tables = self._durable.this_turn()
         if isinstance(outcome, Parked):
             self._park(channel, command, outcome, now, tables)
         elif isinstance(outcome, Reply):
-            self._reply(channel, command, outcome)
+            self._send(channel, command, outcome.response)
         elif isinstance(outcome, Hold):
             self._hold(channel, command, outcome.waiter)
         elif isinstance(outcome, Cold):
@@ -227,38 +227,19 @@ class Executor:
         else:
             assert_never(outcome)
 
-    def _reply(self, channel: Channel, command: Command, reply: Reply) -> None:
-        if reply.command is not None:
-            self._send(channel, command, reply.command)
-        elif not command.is_oneway:
-            self.outbox.queue(channel, reply.frame)
-            if reply.body is not None:
-                self.outbox.queue_body(channel, reply.body)
-
-    def _send(self, channel: Channel, request: Command, response: Command) -> None:
+    def _send(self, channel: Channel, request: Command, response: Response) -> None:
         if response.code not in self._ordinary.get(request.code, ORDINARY):
             self._host.refused(channel, request, response)
-        self._answer(channel, request, response)
-
-    def _answer(self, channel: Channel, request: Command, response: Command) -> None:
-        if request.is_oneway:
-            return
-        try:
-            frame = encode(response)
-        except FrameError as error:
-            frame = encode(make_response(request, codes.SYSTEM_ERROR, f"FrameError: {error}"))
-        self.outbox.queue(channel, frame)
+        if not request.is_oneway:
+            self.outbox.send(channel, response)
 
     def _park(self, channel: Channel, command: Command, parked: Parked, now: int, tables: TableWrite | None) -> None:
         if command.is_oneway:
             return
-        reply = parked.reply
-        frame = reply.frame
-        if reply.command is not None:
-            frame = encode(reply.command)
         deadline = now + self._flush_timeout_ms
         channel.sends = True
-        self._parked.add(ParkedReply(channel, frame, parked.offset, deadline, parked.after, tables), parked.wait)
+        response = parked.reply.response
+        self._parked.add(ParkedReply(channel, response, parked.offset, deadline, parked.after, tables), parked.wait)
 
     def _hold(self, channel: Channel, command: Command, waiter: Waiter) -> None:
         if channel.alive and not self._waiters.add(waiter):
@@ -272,7 +253,7 @@ class Executor:
             self._finish(asked, None, now)
             return
         self._pending.add(asked)
-        self.outbox.queue(ask.channel, encode(ask.command))
+        self.outbox.send(ask.channel, ask.command)
 
     def _answered(self, channel: Channel, response: Command, now: int) -> None:
         asked = self._pending.answered(channel, response)
@@ -295,7 +276,8 @@ class Executor:
         response = make_response(command, code, remark_of(error))
         if code == codes.SYSTEM_ERROR and not isinstance(error, PeerError):
             self._host.failed(f"request {command.code} of {channel.remote}", error)
-            self._answer(channel, command, response)
+            if not command.is_oneway:
+                self.outbox.send(channel, response)
         else:
             self._send(channel, command, response)
         if isinstance(error, BolideError) and error.closes_connection:
@@ -358,7 +340,7 @@ class Executor:
         for channel, command in noted.sends:
             if channel.alive:
                 command.opaque = self._pending.next_opaque()
-                self.outbox.queue(channel, encode(command))
+                self.outbox.send(channel, command)
         for key in noted.releases:
             self._resumer.woken(self._waiters.release(key), now)
         for channel in noted.closes:

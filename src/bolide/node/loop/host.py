@@ -15,6 +15,7 @@ from bolide.node.loop.disk_failures import DiskFailures
 from bolide.node.loop.flusher import FlushThread
 from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.refusals import Refusals
+from bolide.remoting.codec import Response
 from bolide.remoting.command import Command
 from bolide.store.disk.extents import Extent
 from bolide.store.disk.file_contract import FileFailed
@@ -121,7 +122,7 @@ class NodeHost:
         else:
             log_failure(self.log, what, error)
 
-    def refused(self, channel: Channel, request: Command, response: Command) -> None:
+    def refused(self, channel: Channel, request: Command, response: Response) -> None:
         """Log a rejected request."""
         self._refusals.note(channel.remote, request, response, self._clock())
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from bolide.broker.core.channel import Channel
+from bolide.remoting.codec import Response
 from bolide.remoting.command import Command
 from bolide.store.disk.extents import Extent
 from bolide.store.disk.jobs import Job
@@ -51,7 +52,7 @@ class Host(Protocol):
     def failed(self, what: str, error: BaseException) -> None:
         """Write one line (and the traceback of an internal error) to the log."""
 
-    def refused(self, channel: Channel, request: Command, response: Command) -> None:
+    def refused(self, channel: Channel, request: Command, response: Response) -> None:
         """Log a request that is rejected because of an error of the peer."""
 
 

@@ -12,7 +12,7 @@ from mypy_extensions import i64
 from bolide.broker.core.stats import BrokerStats
 from bolide.node.loop.host_protocol import Host, Replication
 from bolide.node.loop.outbox import Outbox
-from bolide.node.loop.parked import ParkedReplies, ParkedReply, note_times, with_code
+from bolide.node.loop.parked import ParkedReplies, ParkedReply, note_times
 from bolide.remoting import codes
 from bolide.store.background.arrival import Arrival
 from bolide.store.disk.files import SyncFailed
@@ -63,7 +63,7 @@ class LogTurn:
         unwaited = self._parked.take_unwaited()
         note_times(unwaited, now + self._flush_timeout_ms, self._stats.put_times)
         for entry in unwaited:
-            self._leave(entry, entry.frame)
+            self._leave(entry)
         target = store.flush_target(now)  # also -1 while a sync is running: the next sync covers all pending writes
         if target >= 0:
             self._host.start_flush(int(target))
@@ -83,7 +83,7 @@ class LogTurn:
             if replication is not None and replication.late(int(entry.offset)):
                 entry.comes_late(codes.FLUSH_SLAVE_TIMEOUT)
             if entry.tables is None:
-                self._leave(entry, entry.frame)
+                self._leave(entry)
             else:
                 self.confirmed(entry)
         if store.dispatched_offset < store.confirm_offset and self._progress(store):
@@ -104,7 +104,8 @@ class LogTurn:
         text = f"the message could not be written: {error}"
         for entry in self._parked.take_beyond(written):
             self._stats.put_failed += entry.sends
-            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
+            entry.fail(text)
+            self._leave(entry)
 
     def _job_done(self, job: Job, error: str) -> None:
         self._store.job_done(job, error)
@@ -118,15 +119,16 @@ class LogTurn:
             tables.confirmed.append(entry)
         elif tables is not None and tables.error:
             text = f"the message is stored, but its topic may be gone after a restart: {tables.error}"
-            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
+            entry.fail(text)
+            self._leave(entry)
         else:
-            self._leave(entry, entry.frame)
+            self._leave(entry)
 
-    def _leave(self, entry: ParkedReply, frame: bytes) -> None:
-        """Send a pending reply, unchanged or with another code."""
+    def _leave(self, entry: ParkedReply) -> None:
+        """Send a pending reply, whose code is final now."""
         if entry.after is not None:
-            entry.after(frame)
-        self._outbox.queue(entry.channel, frame)
+            entry.after()
+        self._outbox.send(entry.channel, entry.response)
 
     def flush_failed(self, error: BaseException) -> None:
         """Called when a sync of the log failed, so its pages cannot be trusted. Fails all pending sends and stops the
@@ -144,7 +146,8 @@ class LogTurn:
         for entry in self._parked.take_all():
             if failed:
                 self._stats.put_failed += entry.sends
-            self._leave(entry, with_code(entry.frame, codes.SERVICE_NOT_AVAILABLE, text))
+            entry.fail(text)
+            self._leave(entry)
 
     def answer_late(self, now: int) -> None:
         """Complete the sends that have waited too long for the log."""
@@ -152,7 +155,7 @@ class LogTurn:
         note_times(late, now + self._flush_timeout_ms, self._stats.put_times)
         for entry in late:
             entry.comes_late(self._late_code(entry))
-            self._leave(entry, entry.frame)
+            self._leave(entry)
 
     def _late_code(self, entry: ParkedReply) -> int:
         """Return the code for a send that timed out: FLUSH_SLAVE_TIMEOUT takes precedence over FLUSH_DISK_TIMEOUT, as

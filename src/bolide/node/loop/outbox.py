@@ -16,9 +16,9 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.link import Buffer
 from bolide.broker.core.outcome import Outcome
 from bolide.node.loop.host_protocol import Host
+from bolide.remoting.codec import Message
 from bolide.remoting.command import Command
 
 AT_ONCE: Final = 128 * 1024
@@ -60,26 +60,23 @@ class Outbox:
 
     # ---- frames
 
-    def queue(self, channel: Channel, frame: bytes) -> None:
-        """Send a frame at the end of this turn."""
+    def send(self, channel: Channel, message: Message) -> None:
+        """Encode a message for its connection, and send it at the end of this turn, or now if it has a large body."""
         if not channel.alive:
             return
-        channel.frames.append(frame)
-        channel.queued += len(frame)
+        pieces = channel.codec.encode(message)
+        size = 0
+        for piece in pieces:
+            size += len(piece)
+        channel.frames.extend(pieces)
+        channel.queued += size
         if not channel.dirty:
             channel.dirty = True
             self._dirty.append(channel)
-
-    def queue_body(self, channel: Channel, body: list[Buffer]) -> None:
-        """Send these pieces after the frame queued last. They are not copied."""
-        if not channel.alive:
-            return
-        channel.bodies = True
-        for piece in body:
-            channel.frames.append(piece)
-            channel.queued += len(piece)
-        if channel.queued - channel.unread >= AT_ONCE:
-            self._write(channel)
+        if len(pieces) > 1:
+            channel.bodies = True
+            if channel.queued - channel.unread >= AT_ONCE:
+                self._write(channel)
 
     def write_all(self) -> None:
         """End of a turn: one write per connection."""

@@ -9,48 +9,51 @@ from mypy_extensions import i64
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.stats import PutTimes
-from bolide.remoting.codes import SUCCESS
-from bolide.remoting.command import encode
-from bolide.remoting.connection import FramedConnection
+from bolide.remoting.codec import Message
+from bolide.remoting.codes import SERVICE_NOT_AVAILABLE, SUCCESS
 
 NO_DEADLINE: Final = 1 << 62
 
 
 @final
 class ParkedReply:
-    """An encoded response, or the responses to several sends of one read. It is sent once the log is confirmed up to
-    `offset` (physical end of its records)."""
+    """A response, or the responses to several sends of one read. It is sent once the log is confirmed up to `offset`
+    (physical end of its records)."""
 
     def __init__(
         self,
         channel: Channel,
-        frame: bytes,
+        response: Message,
         offset: i64,
         deadline: int,
-        after: Callable[[bytes], None] | None = None,
+        after: Callable[[], None] | None = None,
         tables: TableWrite | None = None,
     ) -> None:
         self.channel: Channel = channel
-        self.frame: bytes = frame
+        self.response: Message = response
         self.offset: i64 = offset
         self.deadline: int = deadline
-        self.after: Callable[[bytes], None] | None = after
+        self.after: Callable[[], None] | None = after
         self.tables: TableWrite | None = tables
         """Table write that must also be complete before the response is sent."""
         self.first_end: i64 = offset
         """Physical end of the first of its records."""
         self.sends: int = 1
-        """Number of sends and of response frames in `frame`."""
+        """Number of sends of `response`."""
 
     def comes_late(self, code: int) -> None:
-        """Change successful responses to a code for records that may be lost. A response that reports another failure
+        """Change a successful response to a code for records that may be lost. A response that reports another failure
         is kept: a reply message is stored even if its push failed, and the client treats this code as success."""
-        frames: list[bytes] = []
-        for response in FramedConnection().receive(self.frame):
-            if response.code == SUCCESS:
-                response.code = code
-            frames.append(encode(response))
-        self.frame = b"".join(frames)
+        if self.response.code == SUCCESS:
+            self.response.code = code
+
+    def fail(self, remark: str) -> None:
+        """Change the response to an error, because the records or their topic may be lost.
+
+        `remark` may contain a file name with invalid text.
+        """
+        self.response.code = SERVICE_NOT_AVAILABLE
+        self.response.remark = remark.encode(errors="replace").decode()
 
 
 @final
@@ -197,15 +200,3 @@ def note_times(leaving: list[ParkedReply], begun: int, times: PutTimes) -> int:
         times.add(begun - deadline, sends)
         total += sends
     return total
-
-
-def with_code(frame: bytes, code: int, remark: str) -> bytes:
-    """Return the response frames with another code, for sends whose flush timed out or failed. Rare, so they are
-    decoded."""
-    frames: list[bytes] = []
-    for response in FramedConnection().receive(frame):
-        response.code = code
-        if remark:
-            response.remark = remark
-        frames.append(encode(response))
-    return b"".join(frames)

@@ -10,6 +10,7 @@ import logging
 from typing import Final
 
 from bolide.remoting import codes
+from bolide.remoting.codec import Response
 from bolide.remoting.command import Command
 
 LINES_A_SECOND: Final = 100
@@ -26,7 +27,7 @@ class Refusals:
         self._lines = 0
         self._untold = 0
 
-    def note(self, remote: str, request: Command, response: Command, now: int) -> None:
+    def note(self, remote: str, request: Command, response: Response, now: int) -> None:
         """Log a rejected request. `remote`: address of the client; `now`: ms since the epoch."""
         second = now // 1000
         if second != self._second:
