@@ -27,9 +27,7 @@ class ClusterGate:
 
     def __init__(self, options: GuardedDaemonOptions, table: RequestTable[Any, Any]) -> None:
         unsigned = NO_CODES if options.cluster_authentication_reads else table.of_kind(Kind.READ)
-        rules = Rules(
-            authorization=False, strict=False, unsigned_codes=unsigned, free_codes=NO_CODES, cluster=""
-        )
+        rules = Rules(authorization=False, strict=False, unsigned_codes=unsigned, free_codes=NO_CODES, cluster="")
         self._gate = Gate(options.cluster_users, Acls(), table.rows, rules)
 
     def refused(self, remote: str, command: Command) -> Command | None:

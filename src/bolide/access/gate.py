@@ -1,47 +1,33 @@
-"""The check of every request before its handler runs (docs/protocol/acl.md 4 and 5).
+"""Checks every remoting request before its handler runs (docs/protocol/acl.md 4 and 5).
 
-Authentication finds the user whose secret signed the request. Authorization then compares the permissions in the code's
-row with the policies. A rejected request gets NO_PERMISSION with RocketMQ's text.
+Authentication finds the principal whose secret signed the request. Authorization then checks the permissions in the row
+of the code against the `Rights`. A rejected request gets RocketMQ's response code and text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from msgspec import Struct
 
 from bolide.access.addresses import unmapped
 from bolide.access.options import NO_FULL_USERS, AccessOptions, FullUsers
-from bolide.access.policies import Acls, Ruling
-from bolide.access.users import User, Users, UserStatus
+from bolide.access.policies import Acls
+from bolide.access.rights import UNREADABLE, Denied, Principal, Rights
+from bolide.access.user_rights import UserRights
+from bolide.access.users import Users
 from bolide.remoting.codes import NO_PERMISSION
 from bolide.remoting.command import Command
 from bolide.remoting.errors import BodyError, HeaderError
-from bolide.remoting.headers.base import Header
-from bolide.remoting.request_access import Access, Asked, AskedTopic, ResourceType
+from bolide.remoting.request_access import Asked, AskedTopic
+from bolide.remoting.request_routes import NO_CODES, Row
 from bolide.remoting.signature import ACCESS_KEY, SIGNATURE, full_signature_holds, signature_holds
 
 NO_NAME: Final = "username cannot be null."
 BAD_SIGNATURE: Final = "check signature failed."
-UNREADABLE: Final = "parse authorization context error."
 NOT_FULL: Final = "must sign in full: use a client of Bolide, or take the user out of fullSignatureUsers."
-
-
-class AskingRow(Protocol):
-    """The part of a row that the gate uses."""
-
-    @property
-    def header(self) -> type[Header] | None:
-        """The header of the code."""
-
-    @property
-    def access(self) -> Access | None:
-        """Required permissions."""
-
-
-class Denied(Exception):
-    """The request is rejected; the text is the remark of the response."""
 
 
 class Rules(Struct, frozen=True):
@@ -67,106 +53,101 @@ class Rules(Struct, frozen=True):
         )
 
 
-class Gate:
-    """The gate of a broker with authenticationEnabled."""
+class RequestGate(ABC):
+    """Finds the principal of each remoting request, and checks the permissions that the row of its code declares."""
 
-    denial: Final = NO_PERMISSION
+    denial: int
     """Response code of a rejection."""
+    prefix = ""
+    """Prefix of the remark."""
 
-    def __init__(self, users: Users, acls: Acls, rows: Mapping[int, AskingRow], rules: Rules) -> None:
-        """`rows`: the broker's rows by code, which contain the required permissions."""
-        self._users = users
-        self._acls = acls
+    def __init__(
+        self,
+        rights: Rights,
+        rows: Mapping[int, Row[Any, Any]],
+        unsigned: frozenset[int] = NO_CODES,
+        free: frozenset[int] = NO_CODES,
+    ) -> None:
+        """`unsigned`: codes that need a signature only for a permission. `free`: codes that need no permission."""
+        self._rights = rights
         self._rows = rows
-        self._rules = rules
+        self._unsigned = unsigned
+        self._free = free
+
+    @abstractmethod
+    def principal(self, source: str, command: Command) -> Principal:
+        """Return the principal whose secret signed the request. Raises `Denied`."""
 
     def refusal(self, remote: str, command: Command) -> str | None:
         """Return why this request from the peer `address:port` is rejected, or None if it is allowed."""
         try:
-            self._check(remote, command)
+            self._check(address_of(remote), command)
         except Denied as denied:
-            return str(denied)
+            return f"{self.prefix}{denied}"
         return None
 
-    def _check(self, remote: str, command: Command) -> None:
-        rules = self._rules
-        user = None if command.code in rules.unsigned_codes else self._signer(command)
+    def _check(self, source: str, command: Command) -> None:
+        rights = self._rights
+        principal = None if command.code in self._unsigned else self.principal(source, command)
         row = self._rows.get(command.code)
-        if not rules.authorization or command.code in rules.free_codes or row is None:
+        if row is None or command.code in self._free:
             return  # an unknown code is rejected later
-        if row.access is None and user is not None and user.is_super:
+        everything = principal is not None and rights.may_all(principal)
+        if everything and row.access is None:
             return
-        access = self._declared(row)
-        asked = [] if user is not None and user.is_super else self._asked(command, access, row)
+        access = rights.in_force(row.access)
+        asked: list[Asked] = []
+        if not everything:
+            try:
+                asked = access.asked(command, row.header)
+            except (HeaderError, BodyError):
+                raise Denied(UNREADABLE) from None
         if not asked and access.found is None:
             return
-        if user is None:  # a claimed name is not enough for a permission
-            user = self._signer(command)
-        source = address_of(remote)
-        self._authorize(user, asked, source)
+        if principal is None:  # a claimed name is not enough for a permission
+            principal = self.principal(source, command)
+        rights.may(principal, asked)
         if access.found is not None:
-            command.permit = FoundPermit(self.may, user.name, source, access.found, NO_PERMISSION)
+            command.permit = FoundPermit(rights, principal, access.found, self.denial, self.prefix)
 
-    def may(self, name: str, asked: Asked, source: str) -> None:
-        """Raise `Denied` unless the current policies of the user allow the actions from this address."""
-        user = self._users.get(name)
-        if user is None or user.status is not UserStatus.ENABLE:
-            raise Denied(f"User:{name} is not found or disabled.")
-        self._authorize(user, [asked], source)
 
-    def _signer(self, command: Command) -> User:
+class Gate(RequestGate):
+    """The gate of a broker with authenticationEnabled."""
+
+    denial = NO_PERMISSION
+
+    def __init__(self, users: Users, acls: Acls, rows: Mapping[int, Row[Any, Any]], rules: Rules) -> None:
+        """`rows`: the rows of the server by code, which contain the required permissions."""
+        self._user_rights = UserRights(users, acls, rules.cluster, rules.strict)
+        self._full_users = rules.full_users
+        super().__init__(self._user_rights, rows if rules.authorization else {}, rules.unsigned_codes, rules.free_codes)
+
+    def principal(self, source: str, command: Command) -> Principal:
+        """Return the user whose secret signed the request. Raises `Denied`."""
         ext = command.ext()
         name = ext.get(ACCESS_KEY, "")
         if not name.strip():
             raise Denied(NO_NAME)
-        user = self._users.get(name)
-        if user is None:
-            raise Denied(f"User:{name} is not found.")
-        if user.status is not UserStatus.ENABLE:
-            raise Denied(f"User:{name} is disabled.")
-        secret = user.password
+        secret = self._user_rights.user(name).password
         full = full_signature_holds(command.code, ext, command.body, secret)
         if full is False:
             raise Denied(BAD_SIGNATURE)
         # A right full signature covers all that RocketMQ's covers, so only one HMAC is computed.
         if full is None and not (SIGNATURE in ext and signature_holds(ext, command.body, secret, command.version)):
             raise Denied(BAD_SIGNATURE)
-        if full is None and self._rules.full_users.covers(name):
+        if full is None and self._full_users.covers(name):
             raise Denied(f"User:{name} {NOT_FULL}")
-        return user
-
-    def _declared(self, row: AskingRow) -> Access:
-        access = row.access
-        if access is None:
-            raise Denied(UNREADABLE)
-        return access.in_force(self._rules.strict)
-
-    def _asked(self, command: Command, access: Access, row: AskingRow) -> list[Asked]:
-        try:
-            return access.asked(command, row.header)
-        except (HeaderError, BodyError):
-            raise Denied(UNREADABLE) from None
-
-    def _authorize(self, user: User, asked: list[Asked], source: str) -> None:
-        for one in () if user.is_super else asked:
-            if one.kind is ResourceType.CLUSTER:
-                one = one._replace(name=self._rules.cluster)
-            decision = self._acls.deciding(user.name, one, source)
-            if decision is not Ruling.ALLOW:
-                why = "no matched policies." if decision is None else "the decision is deny."
-                key = f"{one.kind.name.capitalize()}:{one.name}"
-                raise Denied(f"User:{user.name} has no permission to access {key} from {source}, {why}")
+        return Principal(name, source)
 
 
 class FoundPermit(Struct, frozen=True):
-    """The `Permit` of one user or account. `may` raises `Denied` unless its current permissions allow the actions."""
+    """The `Permit` of one principal. It uses the rights at the time of the check."""
 
-    may: Callable[[str, Asked, str], None]
-    name: str
-    source: str
+    rights: Rights
+    principal: Principal
     found: AskedTopic
     denial: int
-    prefix: str = ""
+    prefix: str
     """Prefix of each rejection."""
 
     def refusal(self, topics: Iterable[str]) -> str | None:
@@ -175,7 +156,7 @@ class FoundPermit(Struct, frozen=True):
 
     def _refusal(self, topic: str) -> str | None:
         try:
-            self.may(self.name, self.found.asked(topic), self.source)
+            self.rights.may(self.principal, [self.found.asked(topic)])
         except Denied as denied:
             return str(denied)
         return None

@@ -21,7 +21,7 @@ from bolide.remoting.bodies.query import QueryAssignmentRequestBody
 from bolide.remoting.command import Command
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.decode import decode_header
-from bolide.remoting.headers.send import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from bolide.remoting.headers.send import SendMessageRequestHeaderV2
 
 
 class ResourceType(enum.IntEnum):
@@ -126,7 +126,7 @@ class Access(Struct, frozen=True):
                 value = getattr(read, field.name)
                 if value:
                     names = value.split(field.separator) if field.separator else [value]
-                    found += [field.asked(name) for name in names if name]
+                    found += [one for one in map(field.asked, filter(None, names)) if one.actions]
         if self.body is not None:
             found += self.body(command)
         if self.cluster and not found:
@@ -160,12 +160,6 @@ def _of_heartbeat(command: Command) -> list[Asked]:
 
 
 def _of_send(command: Command) -> list[Asked]:
-    """ACL 1 checks no send to a retry topic in the old form."""
-    header = decode_header(command, SendMessageRequestHeader)
-    return [] if header.topic.startswith(RETRY_PREFIX) else [topic(header.topic, PUB, None)]
-
-
-def _of_send_v2(command: Command) -> list[Asked]:
     """ACL 1 checks the group of the producer, not that of the retry topic."""
     header = decode_header(command, SendMessageRequestHeaderV2)
     if header.topic.startswith(RETRY_PREFIX):
@@ -213,13 +207,15 @@ SIGNED_GET: Final = Access(strict=GET_CLUSTER)
 SIGNED_UPDATE: Final = Access(strict=UPDATE_CLUSTER)
 ADMINISTER: Final = Access(strict=UPDATE_CLUSTER, acl_1=UPDATE_CLUSTER)
 _SEND: Final = (AskedField(ResourceType.TOPIC, "topic", PUB, SUB),)
+_SEND_V1: Final = (AskedField(ResourceType.TOPIC, "topic", PUB, ()),)
+"""ACL 1 does not check sends to retry topics in the old form."""
 _PUBLISHED: Final = AskedTopic(PUB, SUB)
 _CONSUMED: Final = AskedTopic(SUB, SUB)
 _UPDATED: Final = AskedTopic(UPDATE, UPDATE)
 _STRICT_SEND: Final = Access(_SEND, found=_PUBLISHED)
 """Found: the light queues that a message lists. RocketMQ checks only the topic."""
-PUBLISH_V1: Final = Access(_SEND, strict=_STRICT_SEND, acl_1=Access(body=_of_send, strict=_STRICT_SEND))
-PUBLISH: Final = Access(_SEND, strict=_STRICT_SEND, acl_1=Access(body=_of_send_v2, strict=_STRICT_SEND))
+PUBLISH_V1: Final = Access(_SEND, strict=_STRICT_SEND, acl_1=Access(_SEND_V1, strict=_STRICT_SEND))
+PUBLISH: Final = Access(_SEND, strict=_STRICT_SEND, acl_1=Access(body=_of_send, strict=_STRICT_SEND))
 REPLY: Final = Access(strict=_STRICT_SEND)
 PUBLISH_BATCH: Final = Access(_SEND, strict=_STRICT_SEND, acl_1=REPLY)
 RECALL: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),))

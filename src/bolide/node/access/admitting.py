@@ -6,11 +6,12 @@ import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+from bolide.access.gate import RequestGate
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.options import BrokerOptions
 from bolide.node.access.plain_acl import PlainAcl
 from bolide.node.assembly import BrokerParts
-from bolide.node.loop.admission import Admission, Guard
+from bolide.node.loop.admission import Admission
 from bolide.node.machine.node_world import NodeWorld
 from bolide.remoting.command import Command
 
@@ -20,7 +21,7 @@ def admission(
 ) -> Callable[[Channel, Command], Command | None] | None:
     """Return the check of the authorizer that the settings select (ACL 1 or ACL 2), or None. Raises `ConfigError` for
     unusable accounts."""
-    gate: Guard | None
+    gate: RequestGate | None
     if options.access.acl_enable:
         files = PlainAcl(world, options.access.acl_folder, log)
         gate = plain = parts.plain_gate(options, files.first())

@@ -7,10 +7,11 @@ contain passwords. The user name is the one that the request claims if no signat
 from __future__ import annotations
 
 import logging
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
+from bolide.access.gate import RequestGate
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Handler, Outcome, Reply
 from bolide.broker.refused import remark_of, response_code
@@ -35,21 +36,10 @@ class _Named(msgspec.Struct, rename="camel"):
     topic: str = ""
 
 
-class Guard(Protocol):
-    """Authorizes requests."""
-
-    @property
-    def denial(self) -> int:
-        """Response code of a denied request."""
-
-    def refusal(self, remote: str, command: Command) -> str | None:
-        """Return the remark of a denied request, or None if it is allowed. `remote`: `address:port` of the client."""
-
-
 class Admission:
     """Authorization of one broker. Without an authorizer every request is allowed."""
 
-    def __init__(self, table: RequestTable[Channel, Outcome], gate: Guard | None) -> None:
+    def __init__(self, table: RequestTable[Channel, Outcome], gate: RequestGate | None) -> None:
         self._log = logging.getLogger(LOG_NAME)
         self._gate = gate
         self._audited = table.codes(administers)

@@ -1,0 +1,43 @@
+"""Who sends a request, and what this principal may do.
+
+The front end of a connection finds the principal. For remoting, `access/gate.py` takes the name from the signature of
+each request. The address is that of the connection, or the one in the PROXY header of a trusted load balancer. `Rights`
+decide without request and connection, so they are the same for every front end.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from bolide.remoting.request_access import Access, Asked
+
+UNREADABLE: Final = "parse authorization context error."
+
+
+class Denied(Exception):
+    """The sender is unknown or lacks a permission. The text is the remark of the response."""
+
+
+class Principal(Struct, frozen=True):
+    """The sender of a request."""
+
+    name: str
+    """User or access key, which the sender has proved to the front end."""
+    source: str
+    """IP address."""
+
+
+class Rights(Protocol):
+    """The permissions of all principals of a server."""
+
+    def in_force(self, declared: Access | None) -> Access:
+        """Return the permissions that a request needs. `declared`: the column `access` of its row. Raises `Denied`."""
+
+    def may_all(self, principal: Principal) -> bool:
+        """Return whether the principal has every permission, so that the request need not be decoded."""
+        return False
+
+    def may(self, principal: Principal, asked: list[Asked]) -> None:
+        """Raise `Denied` unless the principal has all of these permissions now."""
