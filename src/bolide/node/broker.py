@@ -44,6 +44,7 @@ from bolide.node.ports.addresses import announced_ip, host_port
 from bolide.node.ports.connection_limit import connections_of, max_connections
 from bolide.node.ports.daemon_port import DaemonPort
 from bolide.node.ports.fast_port import fast_port
+from bolide.node.ports.front_end import FrontEnd
 from bolide.node.ports.tls_renewal import TlsRenewal
 from bolide.node.replication.ha_client import LoopParts
 from bolide.node.replication.mode import ModeParts, ReplicationMode
@@ -57,7 +58,6 @@ from bolide.node.routes.route_book import RouteBook
 from bolide.node.settings.broker_settings import check_log_folder, conf_of, listen_setting
 from bolide.node.settings.live_settings import LiveSettings
 from bolide.remoting.bodies.base import MessageQueue
-from bolide.remoting.request_routes import NO_CODES
 from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import accepting
 from bolide.transport.tls_contexts import RenewedContext
@@ -99,7 +99,7 @@ class BrokerNode:
         self._tls = TlsRenewal(self.world, log)
         self._life = AsyncExitStack()
         """Cleanup actions of a stop, newest first. A failed start runs those of its completed steps."""
-        self._ports: list[DaemonPort] = []
+        self._front_ends: list[FrontEnd] = []
         self._registration: Registration | None = None
         self.master_tables: MasterTables | None = None
         """Copies the master's tables, on a slave."""
@@ -140,15 +140,24 @@ class BrokerNode:
         self._registration = self._turns = None
         to_name_servers = name_server_context(options)
         ingress = Ingress.of(options.tls, options.connections.trusted_proxies)
-        self._ports = []
-        life.callback(self._close_ports)
-        self._ports.append(
-            DaemonPort(world, options.place.bind_address, options.place.listen_port, listen_setting(options))
+        limits = options.connections
+        self._unfinished = Unfinished(limits.max_unfinished_bytes, limits.max_frame_seconds, world.monotonic)
+        remoting = partial(
+            accepting,
+            max_frame=limits.max_frame_length,
+            write_high=limits.client_write_buffer_high,
+            write_limit=limits.client_write_buffer_limit,
+            ingress=ingress,
+            frames=self._unfinished,
         )
-        self.port = self._ports[0].number
+        self._front_ends = []
+        life.callback(self._close_ports)
+        port = DaemonPort(world, options.place.bind_address, options.place.listen_port, listen_setting(options))
+        self._front_ends.append(FrontEnd(port, remoting, lambda row: True))
+        self.port = port.number
         fast = fast_port(options, self.port, world, self._log)
         if fast is not None:
-            self._ports.append(fast)
+            self._front_ends.append(FrontEnd(fast, remoting, lambda row: row.fast_port))
         self.monitoring = made_monitoring(options.process, options.place.bind_address, world, life)
         self._slave_port = slave_port = SlavePort(options, world, self.port, self._log)
         life.callback(slave_port.close)
@@ -175,9 +184,6 @@ class BrokerNode:
         self._turns = turns = Turns(asyncio.get_running_loop(), executor, self.clock, self._clock_set)
         life.callback(turns.stop)
         self.connections = connections_of(options.connections, world, self._log)
-        self._unfinished = Unfinished(
-            options.connections.max_unfinished_bytes, options.connections.max_frame_seconds, world.monotonic
-        )
         parts.timers.load(now)
         parts.transactions.begin(now)
         parts.services.start(now)
@@ -185,7 +191,7 @@ class BrokerNode:
         self._served = True
         life.push_async_callback(mode.stop)
         life.push_async_callback(self._drain)
-        await self._serve(turns, parts, ingress)
+        await self._serve(turns, parts)
         self._tls.start()
         life.callback(self._tls.stop)
         sweep = asyncio.create_task(self._close_idle())
@@ -298,16 +304,11 @@ class BrokerNode:
         parts.inspection.waiting = Waits(executor)
         return executor
 
-    async def _serve(self, turns: Turns, parts: BrokerParts, ingress: Ingress) -> None:
-        options = self.options
-        limits = (
-            options.connections.max_frame_length,
-            options.connections.client_write_buffer_high,
-            options.connections.client_write_buffer_limit,
-        )
-        for port, not_served in zip(self._ports, (NO_CODES, parts.services.not_on_fast_port), strict=False):
+    async def _serve(self, turns: Turns, parts: BrokerParts) -> None:
+        for port, codec, serves in self._front_ends:
+            not_served = frozenset(code for code, row in parts.services.table.rows.items() if not serves(row))
             front = Front(turns, self.connections, parts.stats, self._log, not_served)
-            await port.serve(accepting(front, *limits, ingress, self._unfinished))
+            await port.serve(codec(front))
         await self._replication.serve()
 
     async def _register_first(
@@ -343,8 +344,8 @@ class BrokerNode:
         return int(self.store.flushed_offset)
 
     def _close_ports(self) -> None:
-        for port in self._ports:
-            port.close()
+        for end in self._front_ends:
+            end.port.close()
 
     async def _drain(self) -> None:
         """Stop accepting connections, respond to received requests, and close every connection."""

@@ -61,7 +61,6 @@ class Services:
         self.sends: frozenset[int] = self.table.of_kind(Kind.SEND)
         self.pulls: frozenset[int] = self.table.of_kind(Kind.PULL)
         self.not_durable: frozenset[int] = self.table.codes(lambda row: not row.durable)
-        self.not_on_fast_port: frozenset[int] = self.table.codes(lambda row: not row.fast_port)
         self.light: frozenset[int] = self.table.codes(lambda row: row.light)
         self.ordinary: dict[int, frozenset[int]] = self.table.ordinary()
         self._need_replicas: frozenset[int] = self.table.codes(
