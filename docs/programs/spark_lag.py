@@ -10,7 +10,7 @@ def main(namesrv: str = "127.0.0.1:9876", checkpoint: str = "checkpoint", port: 
     spark.streams.addListener(listener)
     registry = CollectorRegistry()
     registry.register(listener)
-    server, _ = start_http_server(port, registry=registry)
+    server, thread = start_http_server(port, registry=registry)
 
     orders = spark.readStream.format("rocketmq").options(namesrv=namesrv, subscribe="Orders").load()
     query = orders.writeStream.format("noop").queryName("orders").option("checkpointLocation", checkpoint).start()
@@ -19,6 +19,8 @@ def main(namesrv: str = "127.0.0.1:9876", checkpoint: str = "checkpoint", port: 
     finally:
         spark.streams.removeListener(listener)
         server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 if __name__ == "__main__":
