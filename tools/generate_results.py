@@ -18,7 +18,18 @@ from tools.generated import write_or_check  # noqa: E402  this is run as a file
 
 FOLDER = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "reference" / "results.md"
-ORDER: Final = ("broker", "peers", "spark-as-written", "spark", "kafka", "rebuild", "growth", "operated", "failover")
+ORDER: Final = (
+    "broker",
+    "peers",
+    "spark-as-written",
+    "spark",
+    "kafka",
+    "rebuild",
+    "growth",
+    "operated",
+    "failover",
+    "proof",
+)
 """The names of the files, without `.json`, in the order of the page."""
 KEYS: Final = ("title", "date", "commit", "machine", "command", "notes", "tables")
 HEAD = """# Results
