@@ -65,6 +65,7 @@ OUTPUTS = [
                 "PushConsumer",
                 bases=(
                     "bolide.client.consuming.push_consumer:PushConsumer",
+                    "bolide.client.consuming.queue_consumer:QueueConsumer",
                     "bolide.client.consuming.consumer:Consumer",
                 ),
             ),
@@ -77,6 +78,7 @@ OUTPUTS = [
                 },
                 bases=(
                     "bolide.client.consuming.pull_consumer:PullConsumer",
+                    "bolide.client.consuming.queue_consumer:QueueConsumer",
                     "bolide.client.consuming.consumer:Consumer",
                 ),
             ),

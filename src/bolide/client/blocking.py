@@ -451,23 +451,6 @@ class PushConsumer:
         """
         self._loop.run(lambda: self._native.unsubscribe(topic))
 
-    def start(self) -> Self:
-        """Join the group; return when the first queues are assigned. A second call does nothing.
-
-        Raises `ClientStateError` if the consumer is closed, or the group is already in use in this client, and
-        `ResponseError` if brokers reject an SQL expression or the group.
-        """
-        self._loop.run(lambda: self._native.start())
-        return self
-
-    def close(self) -> None:
-        """Wait for the running listeners, store all offsets, and leave the group. A second call does nothing.
-
-        In a listener, an interceptor or the offset store of this consumer it returns immediately, and the consumer
-        closes in the background once that call has returned.
-        """
-        self._loop.leave(lambda: self._native.close())
-
     def assignment(self) -> list[MessageQueue]:
         """Return the queues held now, without queues of the retry topic."""
         return self._loop.call(lambda: self._native.assignment())
@@ -490,18 +473,6 @@ class PushConsumer:
         """
         self._loop.run(lambda: self._native.reply_to(request, body, timeout))
 
-    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Stop pulling these queues, or all, until `resume`. Pulled messages are still consumed."""
-        self._loop.call(lambda: self._native.pause(queues))
-
-    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Resume pulling these queues, or all. After a `pause` of all queues, only a `resume` of all has an effect."""
-        self._loop.call(lambda: self._native.resume(queues))
-
-    def commit(self) -> None:
-        """Store the offsets now; return when the brokers have responded."""
-        self._loop.run(lambda: self._native.commit())
-
     def drain(self, timeout: float | None = None) -> bool:
         """Stop pulling, and wait until all pulled messages are consumed and their offsets are stored.
 
@@ -510,25 +481,25 @@ class PushConsumer:
         """
         return self._loop.run(lambda: self._native.drain(timeout))
 
-    def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue from `offset` in an assigned queue, once its messages are processed. Raises `ClientStateError` if
-        the queue is not assigned, or in a listener of this consumer."""
-        self._loop.run(lambda: self._native.seek(queue, offset))
-
     @property
     def refusal(self) -> ResponseError | None:
         """The reason why brokers reject queues of this consumer, such as a group that may not consume, or None."""
         return self._native.refusal
 
-    @property
-    def group(self) -> str:
-        """The group given to the constructor."""
-        return self._native.group
+    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Stop reading these queues, or all, until `resume`.
 
-    @property
-    def client_id(self) -> str:
-        """The id of this client at the brokers."""
-        return self._native.client_id
+        A push consumer still consumes the messages that it has pulled. A pull consumer does not return them.
+        """
+        self._loop.call(lambda: self._native.pause(queues))
+
+    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Resume reading these queues, or all. After a `pause` of all queues, only a `resume` of all has an effect."""
+        self._loop.call(lambda: self._native.resume(queues))
+
+    def commit(self) -> None:
+        """Store the offsets now; return when the brokers have responded."""
+        self._loop.run(lambda: self._native.commit())
 
     def committed(self, queue: MessageQueue) -> int:
         """Return the group's stored offset of a queue, or -1 if it is not stored."""
@@ -546,6 +517,13 @@ class PushConsumer:
         """Return the number of unconsumed messages of each held queue, including retry queues. Queries the brokers."""
         return self._loop.run(lambda: self._native.lag())
 
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Continue from `offset` in a held queue. Fetched messages are dropped, once running listeners have finished.
+
+        Raises `ClientStateError` if the queue is not held, or in a listener of this consumer.
+        """
+        self._loop.run(lambda: self._native.seek(queue, offset))
+
     def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Continue at the oldest message, in these queues or in all held queues. Does not affect retries."""
         self._loop.run(lambda: self._native.seek_to_begin(queues))
@@ -560,6 +538,34 @@ class PushConsumer:
         `moment` is ms since 1970, or a datetime with a zone. Does not affect retries.
         """
         self._loop.run(lambda: self._native.seek_to_time(moment, queues))
+
+    def start(self) -> Self:
+        """Join the group; return when the first queues are assigned. A second call does nothing.
+
+        Raises `ClientStateError` if the consumer is closed, or the group is already in use in this client, and
+        `ResponseError` if brokers reject an SQL expression or the group.
+        """
+        self._loop.run(lambda: self._native.start())
+        return self
+
+    def close(self) -> None:
+        """Wait for the running listeners, store the offsets, and leave the group. A second call does nothing.
+
+        A pull consumer with `auto_commit` stores the offsets of all returned messages. In a listener, an interceptor or
+        the offset store of this consumer it returns immediately, and the consumer closes in the background once that
+        call has returned.
+        """
+        self._loop.leave(lambda: self._native.close())
+
+    @property
+    def group(self) -> str:
+        """The group given to the constructor."""
+        return self._native.group
+
+    @property
+    def client_id(self) -> str:
+        """The id of this client at the brokers."""
+        return self._native.client_id
 
 
 class PullConsumer:
@@ -654,23 +660,6 @@ class PullConsumer:
         if native is not None:
             native._warn_unclosed()
 
-    def start(self) -> Self:
-        """Join the group. A second call does nothing.
-
-        Raises `ClientStateError` if the consumer is closed or the group is in use, and `ResponseError` if brokers
-        reject an SQL expression or the group.
-        """
-        self._loop.run(lambda: self._native.start())
-        return self
-
-    def close(self) -> None:
-        """Store the offsets (with `auto_commit`, of all returned messages) and leave. A second call does nothing.
-
-        In an interceptor or the offset store of this consumer it returns immediately, and the consumer closes in the
-        background once that call has returned.
-        """
-        self._loop.leave(lambda: self._native.close())
-
     def subscribe(self, topic: str, expression: str | Selector = "*", *, parent: str = "") -> None:
         """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
@@ -688,10 +677,6 @@ class PullConsumer:
         Call it after `start`. For light queues (LMQ) `parent` is the topic their messages are sent to.
         """
         self._loop.run(lambda: self._native.assign(queues, expression, parent=parent))
-
-    def assignment(self) -> list[MessageQueue]:
-        """Return the queues held now."""
-        return self._loop.call(lambda: self._native.assignment())
 
     def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
         """Return all readable queues of a topic. A light queue (LMQ) needs its parent. Raises `TopicNotFound`."""
@@ -736,32 +721,25 @@ class PullConsumer:
         """
         return self._loop.call(lambda: self._native.position(queue))
 
-    def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue from `offset` in an assigned queue; prefetched messages are dropped. Raises `ClientStateError`."""
-        self._loop.run(lambda: self._native.seek(queue, offset))
-
-    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Stop returning messages of these queues, or of all, until `resume`."""
-        self._loop.call(lambda: self._native.pause(queues))
-
-    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Resume these queues, or all. After a `pause` of all queues, only a `resume` of all has an effect."""
-        self._loop.call(lambda: self._native.resume(queues))
-
     @property
     def refusal(self) -> ResponseError | None:
         """The reason why brokers reject queues of this consumer, such as a group that may not consume, or None."""
         return self._native.refusal
 
-    @property
-    def group(self) -> str:
-        """The group given to the constructor."""
-        return self._native.group
+    def assignment(self) -> list[MessageQueue]:
+        """Return the queues held now."""
+        return self._loop.call(lambda: self._native.assignment())
 
-    @property
-    def client_id(self) -> str:
-        """The id of this client at the brokers."""
-        return self._native.client_id
+    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Stop reading these queues, or all, until `resume`.
+
+        A push consumer still consumes the messages that it has pulled. A pull consumer does not return them.
+        """
+        self._loop.call(lambda: self._native.pause(queues))
+
+    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Resume reading these queues, or all. After a `pause` of all queues, only a `resume` of all has an effect."""
+        self._loop.call(lambda: self._native.resume(queues))
 
     def committed(self, queue: MessageQueue) -> int:
         """Return the group's stored offset of a queue, or -1 if it is not stored."""
@@ -779,6 +757,13 @@ class PullConsumer:
         """Return the number of unconsumed messages of each held queue, including retry queues. Queries the brokers."""
         return self._loop.run(lambda: self._native.lag())
 
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Continue from `offset` in a held queue. Fetched messages are dropped, once running listeners have finished.
+
+        Raises `ClientStateError` if the queue is not held, or in a listener of this consumer.
+        """
+        self._loop.run(lambda: self._native.seek(queue, offset))
+
     def seek_to_begin(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Continue at the oldest message, in these queues or in all held queues. Does not affect retries."""
         self._loop.run(lambda: self._native.seek_to_begin(queues))
@@ -793,3 +778,31 @@ class PullConsumer:
         `moment` is ms since 1970, or a datetime with a zone. Does not affect retries.
         """
         self._loop.run(lambda: self._native.seek_to_time(moment, queues))
+
+    def start(self) -> Self:
+        """Join the group; return when the first queues are assigned. A second call does nothing.
+
+        Raises `ClientStateError` if the consumer is closed, or the group is already in use in this client, and
+        `ResponseError` if brokers reject an SQL expression or the group.
+        """
+        self._loop.run(lambda: self._native.start())
+        return self
+
+    def close(self) -> None:
+        """Wait for the running listeners, store the offsets, and leave the group. A second call does nothing.
+
+        A pull consumer with `auto_commit` stores the offsets of all returned messages. In a listener, an interceptor or
+        the offset store of this consumer it returns immediately, and the consumer closes in the background once that
+        call has returned.
+        """
+        self._loop.leave(lambda: self._native.close())
+
+    @property
+    def group(self) -> str:
+        """The group given to the constructor."""
+        return self._native.group
+
+    @property
+    def client_id(self) -> str:
+        """The id of this client at the brokers."""
+        return self._native.client_id

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from bolide.client.consuming.client_check import check_expressions
@@ -57,6 +57,12 @@ class QueueOwner(Protocol):
 
     async def lost(self, process_queue: ProcessQueue) -> None:
         """Stop reading a queue, drop it, and report it as revoked."""
+
+    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Stop reading these queues, or all, until `resume`."""
+
+    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
+        """Resume reading these queues, or all."""
 
 
 class GroupMember(GroupMembership):

@@ -6,13 +6,9 @@ that `poll` returned are treated as consumed at the next `poll` (or at `commit`,
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable
-from types import TracebackType
-from typing import Annotated, Any, Self, Unpack
+from collections.abc import AsyncIterator, Iterable
+from typing import Annotated, Unpack
 
-from bolide.client.consuming import broker_requests
-from bolide.client.consuming.consumer import Consumer
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.membership import ACTIVELY, BROADCASTING, model_name
 from bolide.client.consuming.message_filter import wanted_messages
@@ -37,6 +33,7 @@ from bolide.client.consuming.options import (
 from bolide.client.consuming.prefetch import Prefetch
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT
 from bolide.client.consuming.pull import PullRequest, PullResult, pull
+from bolide.client.consuming.queue_consumer import QueueConsumer
 from bolide.client.consuming.strategies import find_strategy
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions, Group, NameServers
 from bolide.client.messages.arguments import (
@@ -54,14 +51,12 @@ from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.subscription import Selector, subscription
 from bolide.client.producing.producer import tracer
-from bolide.client.tracing.interceptor import close_all, see_polled
-from bolide.remoting import codes
-from bolide.remoting.command import Command, make_response
+from bolide.client.tracing.interceptor import see_polled
 
 
 @checked_methods
 @documented
-class PullConsumer(Consumer):
+class PullConsumer(QueueConsumer):
     """Consumes by polling. ``async with PullConsumer("group") as consumer: async for message in consumer: ...``"""
 
     def __init__(
@@ -104,62 +99,20 @@ class PullConsumer(Consumer):
         member = GroupMember(
             group, options, shared, ACTIVELY, start_from, find_strategy(strategy), self._serve, queue_listener
         )
-        super().__init__(group, member, interceptors, offset_folder, offset_store)
         limits = (max_cached, max_cached_bytes)
-        self._prefetch = Prefetch(self._member, pull_batch, suspend, limits, self._codec, filters)
+        self._prefetch = Prefetch(member, pull_batch, suspend, limits, self._codec, filters)
+        super().__init__(group, member, self._prefetch, interceptors, offset_folder, offset_store)
 
     # -- life
 
-    async def start(self) -> Self:
-        """Join the group. A second call does nothing.
-
-        Raises `ClientStateError` if the consumer is closed or the group is in use, and `ResponseError` if brokers
-        reject an SQL expression or the group.
-        """
-        async with self._lock:
-            if self._closed:
-                raise ClientStateError(f"consumer {self.group} is closed, make a new one")
-            if not self._started:
-                await self._join(self._prefetch)
-                self._opened(f"PullConsumer of group {self.group}")
-        return self
-
-    async def close(self) -> None:
-        """Store the offsets (with `auto_commit`, of all returned messages) and leave. A second call does nothing.
-
-        In an interceptor or the offset store of this consumer it returns immediately, and the consumer closes in the
-        background once that call has returned.
-        """
-        await self._close(self._auto_commit)
-
-    async def _close(self, commit: bool) -> None:
-        if self._member.in_child:
-            return
-        self._closed = True
-        self._closing()
+    def _closing(self) -> None:
+        super()._closing()
         self._prefetch.end()
-        await self._close_outside(
-            lambda: self._end(commit), self._interceptors, self._offset_store, self._member.queue_calls
-        )
 
-    async def _end(self, commit: bool) -> None:
-        async with self._lock:
-            if not self._started:
-                return
-            self._started = False
-            if commit:
-                self._prefetch.consumed()
-            await asyncio.shield(self._leave())
-
-    async def _leave(self) -> None:
-        await close_all(self._interceptors)
-        await self._member.leave()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def _stop(self, complete: bool) -> None:
         # After an error the last messages may not be processed completely, so they are redelivered.
-        await self._close(self._auto_commit and kind is None)
+        if complete and self._auto_commit:
+            self._prefetch.consumed()
 
     # -- which queues
 
@@ -177,7 +130,7 @@ class PullConsumer(Consumer):
         """Release the queues of a topic."""
         self._member.forget(topic)
         if self._member.queue_calls.calling:
-            self._member.instance.spawn(self._member.release(topic), f"unsubscribe {self.group}")
+            self._member.instance.spawn(self._member.release(topic), f"unsubscribe {self._group}")
         else:
             await self._member.release(topic)
 
@@ -198,10 +151,6 @@ class PullConsumer(Consumer):
                 self._member.instance.parents[topic] = with_namespace(self._member.options.namespace, parent)
             await self._member.instance.route(topic)
         await self._member.take_exactly(wanted)
-
-    def assignment(self) -> list[MessageQueue]:
-        """Return the queues held now."""
-        return sorted(self._member.owned)
 
     async def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
         """Return all readable queues of a topic. A light queue (LMQ) needs its parent. Raises `TopicNotFound`."""
@@ -224,13 +173,13 @@ class PullConsumer(Consumer):
         check_count("max_messages", max_messages, 1)
         if not self._member.subscriptions and self._prefetch.assigned is None:
             raise ClientStateError(
-                f"consumer {self.group} has no topic or queue: call subscribe(topic) or assign(queues) first"
+                f"consumer {self._group} has no topic or queue: call subscribe(topic) or assign(queues) first"
             )
         if self._auto_commit:
             self._prefetch.consumed()
         messages = await self._prefetch.messages(timeout, max_messages)
         if messages and self._interceptors:
-            see_polled(self.group, messages, self._interceptors, self._member.options.world)
+            see_polled(self._group, messages, self._interceptors, self._member.options.world)
         return messages
 
     def _give_back(self, messages: list[ReceivedMessage]) -> None:
@@ -276,7 +225,7 @@ class PullConsumer(Consumer):
         """Mark all returned messages as consumed and store the offsets; return when the brokers have responded."""
         self._check_running()
         self._prefetch.consumed()
-        await self._member.store.persist(list(self._member.owned), wait=True)
+        await super().commit()
 
     def position(self, queue: MessageQueue) -> int:
         """Return the offset of the next message that `poll` returns of a held queue.
@@ -287,38 +236,10 @@ class PullConsumer(Consumer):
         waiting = process_queue.waiting
         return waiting[0].queue_offset if waiting else process_queue.next_offset
 
-    async def seek(self, queue: MessageQueue, offset: Annotated[int, FROM_ZERO]) -> None:
-        """Continue from `offset` in an assigned queue; prefetched messages are dropped. Raises `ClientStateError`."""
+    async def _move(self, queue: MessageQueue, offset: int) -> None:
         await self._prefetch.seek(self._held(queue), offset)
 
-    async def _seek(self, queue: MessageQueue, offset: int) -> None:
-        await self.seek(queue, offset)
-
-    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Stop returning messages of these queues, or of all, until `resume`."""
-        self._prefetch.pause(queues)
-
-    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Resume these queues, or all. After a `pause` of all queues, only a `resume` of all has an effect."""
-        self._prefetch.resume(queues)
-
-    # -- requests of brokers
-
-    def _serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
-        if command.code == codes.RESET_CONSUMER_CLIENT_OFFSET:
-            return self._reset(command)
-        if command.code == codes.GET_CONSUMER_STATUS_FROM_CLIENT:
-            return broker_requests.consumer_status(self._member, command)
-        if command.code == codes.GET_CONSUMER_RUNNING_INFO:
-            return broker_requests.running_info(self._member, command, self._started_ms, False, 1)
-        return make_response(
-            command, codes.REQUEST_CODE_NOT_SUPPORTED, f"a pull consumer does not serve {command.code}"
-        )
-
-    async def _reset(self, command: Command) -> Command | None:
-        for queue, offset in broker_requests.reset_offsets_of(command).items():
-            if queue in self._member.owned:
-                await self.seek(queue, offset)
-                self._member.store.update(queue, offset)
-        await self._member.store.persist(list(self._member.owned), wait=True)
-        return make_response(command, codes.SUCCESS)
+    async def _reset_queue(self, queue: MessageQueue, offset: int) -> None:
+        await self._move(queue, offset)
+        self._member.store.update(queue, offset)
+        await self._member.store.persist([queue], wait=True)

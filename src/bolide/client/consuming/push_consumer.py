@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from functools import partial
-from types import TracebackType
-from typing import Annotated, Any, Final, Literal, Self, Unpack, overload
+from typing import Annotated, Any, Final, Literal, Unpack, overload
 
 from bolide.client.consuming import broker_requests
 from bolide.client.consuming.activity import Activity, activity_of
 from bolide.client.consuming.concurrent import ConcurrentConsumption
-from bolide.client.consuming.consumer import Consumer
 from bolide.client.consuming.consumption import ConsumeSetup, Consumption
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.listeners import Listeners
@@ -45,6 +43,7 @@ from bolide.client.consuming.options import (
 )
 from bolide.client.consuming.orderly import OrderlyConsumption
 from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
+from bolide.client.consuming.queue_consumer import QueueConsumer
 from bolide.client.consuming.queue_pulls import PullSettings, QueuePulls
 from bolide.client.consuming.send_back import DEFAULT_MAX_RECONSUME_TIMES
 from bolide.client.consuming.strategies import find_strategy
@@ -74,10 +73,10 @@ from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.subscription import Selector
 from bolide.client.messages.user_code import is_within
 from bolide.client.producing.producer import tracer
-from bolide.client.tracing.interceptor import around, close_all, tell_joined, tell_left
+from bolide.client.tracing.interceptor import around, tell_joined, tell_left
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting import codes
-from bolide.remoting.command import Command, make_response
+from bolide.remoting.command import Command
 
 log = logging.getLogger("bolide.client")
 
@@ -90,7 +89,7 @@ RECONSUME: Final = Allowed("from 0; -1: 16, orderly no limit", partial(check_cou
 
 @checked_methods
 @documented
-class PushConsumer(Consumer):
+class PushConsumer(QueueConsumer):
     """Consumes in a group. ``async with PushConsumer("group") as push: push.subscribe(topic, "*", listener)``"""
 
     def __init__(
@@ -161,14 +160,14 @@ class PushConsumer(Consumer):
         member = GroupMember(
             group, options, shared, PASSIVELY, start_from, find_strategy(strategy), self._serve, queue_listener, orderly
         )
-        super().__init__(group, member, interceptors, offset_folder, offset_store)
         self._listeners = Listeners(options.namespace)
-        self._locks = HeldLocks(self._member)
-        self._threads = options.world.pool(self._concurrency, f"bolide-{group}")
-        self._consumption = self._make_consumption()
-        self._pulls = QueuePulls(self._member, settings, self._consumption, self._locks if orderly else None)
+        self._locks = HeldLocks(member)
+        self._threads = options.world.pool(concurrency, f"bolide-{group}")
+        self._consumption = self._make_consumption(member)
+        self._pulls = QueuePulls(member, settings, self._consumption, self._locks if orderly else None)
+        super().__init__(group, member, self._pulls, interceptors, offset_folder, offset_store, self._consumption)
 
-    # -- life
+    # -- subscriptions
 
     @overload
     def subscribe(
@@ -200,7 +199,7 @@ class PushConsumer(Consumer):
         check_parent(topic, parent)
         check_callable("listener", listener, "messages" if batch else "message")
         world = self._member.options.world
-        seen = around(listener, batch, self.group, self._interceptors, self._codec, world)
+        seen = around(listener, batch, self._group, self._interceptors, self._codec, world)
         self._listeners.add(topic, ListenerCall(seen, batch))
         self._member.subscribe(topic, expression, parent)
 
@@ -213,7 +212,7 @@ class PushConsumer(Consumer):
         self._member.forget(topic)
         releasing = self._release(topic, self._listeners.get(topic))
         if is_within(self._consumption) or self._member.queue_calls.calling:
-            self._member.instance.spawn(releasing, f"unsubscribe {self.group}")
+            self._member.instance.spawn(releasing, f"unsubscribe {self._group}")
         else:
             await releasing
 
@@ -221,78 +220,45 @@ class PushConsumer(Consumer):
         await self._member.release(topic)
         self._listeners.remove(topic, listener)  # not before: messages of the topic may still arrive
 
-    async def start(self) -> Self:
-        """Join the group; return when the first queues are assigned. A second call does nothing.
+    # -- life
 
-        Raises `ClientStateError` if the consumer is closed, or the group is already in use in this client, and
-        `ResponseError` if brokers reject an SQL expression or the group.
-        """
-        async with self._lock:
-            if self._closed:
-                raise ClientStateError(f"consumer {self.group} is closed, make a new one")
-            if not self._started:
-                await self._join(self._pulls)
-                tell_joined(self._interceptors, self.group, self._member.cached)
-                self._opened(f"PushConsumer of group {self.group}")
-                self._member.instance.spawn(self._mind_subscriptions(), f"subscriptions {self.group}")
-                if self._orderly:
-                    self._member.instance.keep(self._locks.refresh_always, f"locks {self.group}")
-        return self
+    async def _join(self) -> None:
+        await super()._join()
+        tell_joined(self._interceptors, self._group, self._member.cached)
+        self._member.instance.spawn(self._mind_subscriptions(), f"subscriptions {self._group}")
+        if self._orderly:
+            self._member.instance.keep(self._locks.refresh_always, f"locks {self._group}")
 
     async def _mind_subscriptions(self) -> None:
         await asyncio.sleep(NO_SUBSCRIPTION_AFTER)
         if not self._member.subscriptions and self._started:
             log.warning(
-                "consumer %s has no subscription, so it receives no messages: call subscribe(topic, ...)", self.group
+                "consumer %s has no subscription, so it receives no messages: call subscribe(topic, ...)", self._group
             )
 
-    def _make_consumption(self) -> Consumption:
+    def _make_consumption(self, member: GroupMember) -> Consumption:
         limit = DEFAULT_MAX_RECONSUME_TIMES if self._max_times < 0 and not self._orderly else self._max_times
         setup = ConsumeSetup(
-            self._member, self._listeners.of, self._listeners.of_all, self._concurrency, limit, self._threads
+            member, self._listeners.of, self._listeners.of_all, self._concurrency, limit, self._threads
         )
         if self._orderly:
             return OrderlyConsumption(setup, self._locks, self._orderly_pause)
         return ConcurrentConsumption(setup, self._consume_timeout)
 
-    async def close(self) -> None:
-        """Wait for the running listeners, store all offsets, and leave the group. A second call does nothing.
-
-        In a listener, an interceptor or the offset store of this consumer it returns immediately, and the consumer
-        closes in the background once that call has returned.
-        """
-        if self._member.in_child:
-            return
-        self._closed = True
-        self._closing()
-        await self._close_outside(
-            self._close, self._consumption, self._interceptors, self._offset_store, self._member.queue_calls
-        )
-
-    async def _close(self) -> None:
-        async with self._lock:
-            if self._started:
-                self._started = False
-                await asyncio.shield(self._leave())
-            self._threads.shutdown(wait=False)
-
-    async def _leave(self) -> None:
+    async def _stop(self, complete: bool) -> None:
         self._pulls.stop()
         await self._consumption.close()
-        tell_left(self._interceptors, self.group, self._member.cached)
-        await close_all(self._interceptors)
-        await self._member.leave()
+        tell_left(self._interceptors, self._group, self._member.cached)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
+    async def _end(self, complete: bool) -> None:
+        await super()._end(complete)
+        self._threads.shutdown(wait=False)
 
     # -- looking and steering
 
     def assignment(self) -> list[MessageQueue]:
         """Return the queues held now, without queues of the retry topic."""
-        return sorted(queue for queue in self._member.owned if not queue.topic.startswith(RETRY_PREFIX))
+        return [queue for queue in super().assignment() if not queue.topic.startswith(RETRY_PREFIX)]
 
     def activity(self) -> Activity:
         """Return the times of the last pull and the last listener call, for a liveness probe."""
@@ -319,21 +285,8 @@ class PushConsumer(Consumer):
         Raises `MessageRefused` if it was not, and `ResponseError` if the requester has disconnected.
         """
         await send_reply(
-            self._member.instance, self.group, request, body, self._member.options.world.wall_ms(), timeout
+            self._member.instance, self._group, request, body, self._member.options.world.wall_ms(), timeout
         )
-
-    def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Stop pulling these queues, or all, until `resume`. Pulled messages are still consumed."""
-        self._pulls.pause(queues)
-
-    def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Resume pulling these queues, or all. After a `pause` of all queues, only a `resume` of all has an effect."""
-        self._pulls.resume(queues)
-
-    async def commit(self) -> None:
-        """Store the offsets now; return when the brokers have responded."""
-        self._check_running()
-        await self._member.store.persist(list(self._member.owned), wait=True)
 
     async def drain(self, timeout: Annotated[float | None, SECONDS_OR_ZERO] = None) -> bool:
         """Stop pulling, and wait until all pulled messages are consumed and their offsets are stored.
@@ -351,41 +304,24 @@ class PushConsumer(Consumer):
         await self.commit()
         return drained
 
-    async def seek(self, queue: MessageQueue, offset: Annotated[int, FROM_ZERO]) -> None:
-        """Continue from `offset` in an assigned queue, once its messages are processed. Raises `ClientStateError` if
-        the queue is not assigned, or in a listener of this consumer."""
-        await self._seek(queue, offset)
-
-    async def _seek(self, queue: MessageQueue, offset: int) -> None:
+    def _check_seek(self) -> None:
         self._check_outside_listener("seek")
         self._member.queue_calls.check_outside("seek")
+
+    async def _move(self, queue: MessageQueue, offset: int) -> None:
         await self._pulls.seek(queue, offset)
 
     def _check_outside_listener(self, method: str) -> None:
         self._check_running()
         if is_within(self._consumption):
             raise ClientStateError(
-                f"{method} waits for the listeners of consumer {self.group}, so a listener of it cannot call {method}:"
+                f"{method} waits for the listeners of consumer {self._group}, so a listener of it cannot call {method}:"
                 " call it elsewhere"
             )
 
     # -- requests of brokers
 
     def _serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
-        if command.code == codes.RESET_CONSUMER_CLIENT_OFFSET:
-            return self._reset(command)
-        if command.code == codes.GET_CONSUMER_STATUS_FROM_CLIENT:
-            return broker_requests.consumer_status(self._member, command)
-        if command.code == codes.GET_CONSUMER_RUNNING_INFO:
-            return broker_requests.running_info(
-                self._member, command, self._started_ms, self._orderly, self._concurrency
-            )
         if command.code == codes.CONSUME_MESSAGE_DIRECTLY and self._started:
             return broker_requests.consume_directly(command, self._listeners.of, self._threads, self._orderly)
-        return make_response(command, codes.REQUEST_CODE_NOT_SUPPORTED, f"a consumer does not serve {command.code}")
-
-    async def _reset(self, command: Command) -> Command | None:
-        for queue, offset in broker_requests.reset_offsets_of(command).items():
-            if queue in self._member.owned:
-                await self._pulls.seek(queue, offset)
-        return make_response(command, codes.SUCCESS)
+        return super()._serve(command)
