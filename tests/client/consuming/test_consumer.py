@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bolide.client import ClientStateError, Interceptor
 from bolide.client.consuming.consumer import Consumer
 from bolide.client.consuming.membership import CLUSTERING, PASSIVELY, GroupMembership
 from bolide.client.instance.options import ClientOptions
+from proof.kit.waiting import PATIENCE
 
 
 class Plain(Consumer):
@@ -81,6 +84,25 @@ async def test_interceptors_of_a_consumer_that_cannot_join_are_closed() -> None:
     consumer.broken = False
     async with consumer:  # a failed start may be repeated
         assert consumer.steps[2:] == ["interceptor starts", "join"]
+
+
+async def test_an_interceptor_that_starts_its_consumer_does_not_wait_for_itself() -> None:
+    class Starting(Steps):
+        consumer: Plain
+
+        async def start(self) -> None:
+            assert await self.consumer.start() is self.consumer
+            await super().start()
+
+        async def close(self) -> None:
+            with pytest.raises(ClientStateError, match="is closed"):
+                await self.consumer.start()
+
+    starting = Starting()
+    starting.consumer = consumer = Plain(starting)
+    starting.steps = consumer.steps
+    async with asyncio.timeout(PATIENCE), consumer:
+        assert consumer.steps == ["interceptor starts", "join"]
 
 
 async def test_a_consumer_that_was_not_started_closes() -> None:

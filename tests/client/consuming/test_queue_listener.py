@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from bolide.client import ArgumentError, ClientStateError, MessageQueue, QueueListener
 from bolide.remoting import codes
-from proof.kit.waiting import until
+from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.consumer_parts import Q0, Q1, consumer, fill, pull_consumer
 from tests.client.scripted_broker import ScriptedBroker
 
@@ -85,6 +86,22 @@ async def test_a_consumer_that_its_queue_listener_closes_at_the_start_is_closed(
     assert repr(push).endswith("closed>")
     await push.close()
     await until(lambda: not push.assignment(), "the queues to be given back")
+
+
+@pytest.mark.parametrize("make", [consumer, pull_consumer])
+async def test_a_queue_listener_that_starts_its_consumer_does_not_wait_for_itself(
+    broker: ScriptedBroker, make: Any
+) -> None:
+    started: list[Any] = []
+
+    class Starting(Noted):
+        async def assigned(self, queues: list[MessageQueue]) -> None:
+            started.append(await made.start())
+
+    made = make(broker, queue_listener=Starting(broker))
+    made.subscribe("T", "*", *([lambda message: None] if make is consumer else []))
+    async with asyncio.timeout(PROCESS_PATIENCE), made:
+        assert started == [made]
 
 
 async def test_a_pull_consumer_may_seek_in_queues_that_it_was_assigned(broker: ScriptedBroker) -> None:

@@ -13,7 +13,7 @@ from bolide.client.messages.errors import MessageRefused
 from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, SendCall
 from bolide.errors import BolideError
 from bolide.testing.broker import Broker
-from proof.kit.waiting import until
+from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.patient import Producer, PullConsumer, PushConsumer
 
 
@@ -166,6 +166,17 @@ async def test_an_interceptor_may_close_its_client(kind: Any, bolide_broker: Bro
     await client.close()
     assert leaving.closed == 1
     await kind("G", bolide_broker.namesrv_addr).close()
+
+
+@pytest.mark.parametrize("kind", [Producer, PushConsumer, PullConsumer])
+async def test_an_interceptor_that_starts_its_client_does_not_wait_for_itself(kind: Any, bolide_broker: Broker) -> None:
+    class Starting(Interceptor):
+        async def start(self) -> None:
+            assert await client.start() is client
+
+    client = kind("G", bolide_broker.namesrv_addr, interceptors=(Starting(),))
+    async with asyncio.timeout(PROCESS_PATIENCE), client:
+        pass
 
 
 @pytest.mark.parametrize("failure", [ValueError("x"), asyncio.CancelledError(), SystemExit(2)])

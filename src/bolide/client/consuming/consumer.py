@@ -50,9 +50,11 @@ class Consumer(Closeable, ABC):
         Raises `ClientStateError` if the consumer is closed, or the group is already in use in this client, and
         `ResponseError` if brokers reject an SQL expression or the group.
         """
+        self._check_open(f"consumer {self._group}")
+        if self._is_starting(self._lock, *self._callers):
+            return self
         async with self._lock:
-            if self._closed:
-                raise ClientStateError(f"consumer {self._group} is closed, make a new one")
+            self._check_open(f"consumer {self._group}")
             if not self._started:
                 self._started_ms = self._member.options.world.wall_ms()
                 try:

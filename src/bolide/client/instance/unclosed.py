@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.user_code import is_within
 
 
@@ -26,6 +27,16 @@ class Closeable:
         """It is started; `name` is what the warning calls it."""
         self._open_in = 0 if self._closed else os.getpid()
         self._open_as = name
+
+    def _check_open(self, name: str) -> None:
+        """Raise `ClientStateError` if the client is closed."""
+        if self._closed:
+            raise ClientStateError(f"{name} is closed, make a new one")
+
+    def _is_starting(self, lock: asyncio.Lock, *callers: object) -> bool:
+        """Return whether `start` holds `lock` and one of `callers` is calling the user's code,
+        because `start` waits for that call."""
+        return lock.locked() and any(map(is_within, callers))
 
     def _closing(self) -> None:
         """Called when the user closes the client."""

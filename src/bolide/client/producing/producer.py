@@ -145,10 +145,12 @@ class Producer(Closeable):
     async def start(self) -> Self:
         """Join the client of this process. A second call does nothing.
         Raises `ClientStateError` if the producer is closed."""
+        sender = self._sender
+        self._check_open(f"producer {sender.group}")
+        if self._is_starting(self._lock, sender.interceptors):
+            return self
         async with self._lock:
-            sender = self._sender
-            if self._closed:
-                raise ClientStateError(f"producer {sender.group} is closed, make a new one")
+            self._check_open(f"producer {sender.group}")
             if sender.joined is None:
                 instance = ClientInstance.acquire(sender.options)
                 try:
