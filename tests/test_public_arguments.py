@@ -159,8 +159,17 @@ def test_topics_are_not_created_with_wrong_settings(given: dict[str, Any], text:
             "Producer() got an unexpected option 'time_out'; did you mean 'timeout'?",
         ),
         (
-            lambda: client.TransactionProducer("P", "a:1", Payments(), retry=3),
-            "TransactionProducer() got an unexpected option 'retry'; did you mean 'retries'?",
+            lambda: client.TransactionProducer("P", "a:1", Payments(), retri=3),
+            "TransactionProducer() got an unexpected option 'retri'; did you mean 'retry'?",
+        ),
+        (
+            lambda: client.TransactionProducer("P", "a:1", Payments(), retries=3),
+            "TransactionProducer() got an unexpected option 'retries'; give retry=Retry(attempts=...), which counts the"
+            " first try as well",
+        ),
+        (
+            lambda: blocking.Producer("P", retry_when_not_safe=True),
+            "Producer() got an unexpected option 'retry_when_not_safe'; give retry=Retry(when_not_safe=...)",
         ),
         (
             lambda: client.PushConsumer("G", heart_beat_interval=3),

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from bolide.admin.client import Admin
-from bolide.client import BolideError, Message, MessageQueue, Producer, ResponseError, SendStatus
+from bolide.client import BolideError, Message, MessageQueue, Producer, ResponseError, Retry, SendStatus
 from bolide.remoting import codes
 from proof.attack import journal
 from proof.attack.servers import Server
@@ -35,7 +35,9 @@ class Operator:
         self._next = 999_999_999_001
         addresses = ";".join(address_of(server) for server in name_servers)
         self._admin = Admin(addresses, timeout=ASK_SECONDS, client_id="attack-operator")
-        self._producer = Producer("attack-operator", addresses, retries=0, timeout=3.0, client_id="attack-operator-2")
+        self._producer = Producer(
+            "attack-operator", addresses, retry=Retry(attempts=1), timeout=3.0, client_id="attack-operator-2"
+        )
 
     async def __aenter__(self) -> Operator:
         await self._admin.start()

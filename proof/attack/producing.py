@@ -24,6 +24,7 @@ from bolide.client import (
     Producer,
     ReceivedMessage,
     ResponseError,
+    Retry,
     SendResult,
     SendStatus,
     TooFast,
@@ -208,8 +209,10 @@ def number_of(message: Message) -> int:
 async def run(setup: Setup, brokers: list[str]) -> None:
     """Send until told to be quiet, then wait for the end of standard input."""
     name = f"{setup.name}@{os.getpid()}"
-    producer = Producer(f"{setup.name}-group", setup.namesrv, retries=0, timeout=TIMEOUT, client_id=name)
-    sender = TransactionProducer("attack-trans", setup.namesrv, Decider(), retries=0, timeout=TIMEOUT, client_id=name)
+    producer = Producer(f"{setup.name}-group", setup.namesrv, retry=Retry(attempts=1), timeout=TIMEOUT, client_id=name)
+    sender = TransactionProducer(
+        "attack-trans", setup.namesrv, Decider(), retry=Retry(attempts=1), timeout=TIMEOUT, client_id=name
+    )
     async with producer, sender:
         traffic = Traffic(setup, producer, sender)
         traffic.journal.note(journal.READY, setup.name)

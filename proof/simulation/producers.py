@@ -15,6 +15,7 @@ from bolide.client import (
     QueueChoice,
     ReceivedMessage,
     ResponseError,
+    Retry,
     RpcCall,
     SendResult,
     SendStatus,
@@ -111,7 +112,12 @@ class Sender:
     async def start(self, namesrv: str, world: World) -> None:
         """Join; the client lives as long as its process."""
         self._producer = TransactionProducer(
-            BANK, namesrv, self._transactions, retries=self._retries, hooks=(self._attempts,), world=world
+            BANK,
+            namesrv,
+            self._transactions,
+            retry=Retry(attempts=1 + self._retries),
+            hooks=(self._attempts,),
+            world=world,
         )
         await self._producer.start()
 

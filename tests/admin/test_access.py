@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bolide.client import Message, ResponseError
+from bolide.client import Message, ResponseError, Retry
 from bolide.testing.broker import Broker
 from tests.client.patient import Admin, Producer
 
@@ -49,7 +49,9 @@ async def test_a_user_is_made_let_in_and_deleted(broker: Broker) -> None:
 
 
 async def send(broker: Broker, secret: str = "alice-secret") -> None:
-    async with Producer("P", broker.namesrv_addr, access_key="alice", secret_key=secret, retries=0) as producer:
+    async with Producer(
+        "P", broker.namesrv_addr, access_key="alice", secret_key=secret, retry=Retry(attempts=1)
+    ) as producer:
         await producer.send(Message("orders", b"x"))
 
 

@@ -17,6 +17,7 @@ from bolide.client import (
     MessageQueue,
     MessageRefused,
     ReceivedMessage,
+    Retry,
     SendFailed,
     SendStatus,
     TooFast,
@@ -65,7 +66,10 @@ def test_sending_in_every_way() -> None:
 
 
 def test_too_fast_is_in_the_future() -> None:
-    with ScriptedBroker() as broker, Producer("P", broker.address, max_in_flight=1, retries=0) as producer:
+    with (
+        ScriptedBroker() as broker,
+        Producer("P", broker.address, max_in_flight=1, retry=Retry(attempts=1)) as producer,
+    ):
         producer.send(Message("T", b"x"))
         broker.script[codes.SEND_MESSAGE_V2] = lambda command: None
         futures = [producer.submit(Message("T", b"x")) for _ in range(2)]

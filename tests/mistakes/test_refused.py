@@ -24,6 +24,7 @@ from bolide.client import (
     MessageRefused,
     RequestTimeout,
     ResponseError,
+    Retry,
     SendFailed,
     TransactionState,
     sql,
@@ -103,7 +104,7 @@ async def the_address_of_something_else(broker: Broker) -> object:
     port = server.sockets[0].getsockname()[1]
     try:
         # This producer gives up after its own limit of 3 s, which is the outcome that the test expects.
-        async with client.Producer("P", f"127.0.0.1:{port}", retries=0) as producer:
+        async with client.Producer("P", f"127.0.0.1:{port}", retry=Retry(attempts=1)) as producer:
             return await producer.send(Message("T", b"x"))
     finally:
         server.close()
@@ -120,7 +121,7 @@ async def the_address_of_a_web_server(broker: Broker) -> object:
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     try:
-        async with Producer("P", f"127.0.0.1:{port}", retries=0) as producer:
+        async with Producer("P", f"127.0.0.1:{port}", retry=Retry(attempts=1)) as producer:
             return await producer.send(Message("T", b"x"))
     finally:
         server.close()
@@ -261,7 +262,9 @@ async def tls_against_a_plain_port(broker: Broker) -> object:
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     try:
-        async with Producer("P", f"127.0.0.1:{port}", ssl=ssl.create_default_context(), retries=0) as producer:
+        async with Producer(
+            "P", f"127.0.0.1:{port}", ssl=ssl.create_default_context(), retry=Retry(attempts=1)
+        ) as producer:
             return await producer.send(Message("T", b"x"))
     finally:
         server.close()
@@ -334,7 +337,7 @@ unfit(
 
 NUMBERS: list[tuple[Any, str, Any]] = [
     (Producer, "max_in_flight", 0),
-    (Producer, "retries", -1),
+    (Retry, "attempts", 0),
     (Producer, "timeout", 0),
     (Producer, "timeout", "3"),
     (Producer, "compress_above", -1),

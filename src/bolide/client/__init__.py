@@ -48,6 +48,7 @@ from bolide.client.messages.subscription import Selector, selector, sql
 from bolide.client.messages.transaction import TransactionListener, TransactionResult, TransactionState
 from bolide.client.producing.producer import Producer, ProducerOptions
 from bolide.client.producing.publish import QueueChoice
+from bolide.client.producing.retry import Retry
 from bolide.client.producing.transaction_producer import TransactionProducer
 from bolide.client.tracing.interceptor import ConsumeCall, ConsumerCache, EndTransactionCall, Interceptor, SendCall
 from bolide.client.tracing.trace import TraceBean, TraceContext, decode_trace, encode_trace
@@ -81,7 +82,7 @@ __all__ = [
     # listeners
     "Listener", "BatchListener", "TransactionListener", "QueueListener", "ConsumeResult", "RetryLater", "DEAD_LETTER",
     # arguments
-    "ConnectionOptions", "ProducerOptions", "World", "BoundPort", "SmallFiles", "Worker",
+    "Retry", "ConnectionOptions", "ProducerOptions", "World", "BoundPort", "SmallFiles", "Worker",
     "Moment", "StartFrom", "QueueChoice", "Selector", "sql",
     "selector", "lmq", "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
     # hooks, interceptors, traces

@@ -38,8 +38,9 @@ from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector
 from bolide.client.messages.transaction import TransactionListener, TransactionResult
 from bolide.client.producing import producer, transaction_producer
-from bolide.client.producing.producer import DEFAULT_GROUP, MAX_IN_FLIGHT, SEND_TIMEOUT, ProducerOptions
+from bolide.client.producing.producer import DEFAULT_GROUP, MAX_IN_FLIGHT, RETRY, SEND_TIMEOUT, ProducerOptions
 from bolide.client.producing.publish import QueueChoice
+from bolide.client.producing.retry import Retry
 from bolide.client.producing.transaction_producer import CONCURRENCY
 from bolide.client.tracing.interceptor import Interceptor
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
@@ -54,7 +55,7 @@ class Producer:
             server that lists them. Empty: BOLIDE_NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR or NAMESRV_ADDR, then
             127.0.0.1:9876.
         timeout (seconds, above 0): Limit for one message, with all its tries.
-        retries (from 0): Tries without a pause after the first, at another broker if there is one.
+        retry (a Retry): When a message is sent again, and to which brokers.
         max_in_flight (messages, from 1): Messages without a response. At this limit `send` waits, and `submit`
             raises `TooFast`.
         compress_above (bytes, from 0): Bodies from this size on are compressed.
@@ -64,9 +65,6 @@ class Producer:
         codec ("json", a type, a Codec, None): Makes the body of a message out of its `value`.
         interceptors (Interceptor objects): Called around each send.
         trace: Send a message trace of each message, as RocketMQ's clients do.
-        latency_faults: Avoid slow and failing brokers for a while.
-        retry_when_not_safe: Send a message that was stored, but not flushed or replicated in time, to another
-            broker as well.
         connection: Keywords of `ConnectionOptions`.
     """
 
@@ -76,7 +74,7 @@ class Producer:
         namesrv: str | Sequence[str] = DEFAULT_NAMESRV,
         *,
         timeout: float = SEND_TIMEOUT,
-        retries: int = 2,
+        retry: Retry = RETRY,
         max_in_flight: int = MAX_IN_FLIGHT,
         compress_above: int = 4096,
         compression: str = "ZLIB",
@@ -85,8 +83,6 @@ class Producer:
         codec: CodecChoice = None,
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
-        latency_faults: bool = False,
-        retry_when_not_safe: bool = False,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
@@ -95,7 +91,7 @@ class Producer:
             group,
             namesrv,
             timeout=timeout,
-            retries=retries,
+            retry=retry,
             max_in_flight=max_in_flight,
             compress_above=compress_above,
             compression=compression,
@@ -104,8 +100,6 @@ class Producer:
             codec=codec,
             interceptors=interceptors,
             trace=trace,
-            latency_faults=latency_faults,
-            retry_when_not_safe=retry_when_not_safe,
             **connection,
         )
 

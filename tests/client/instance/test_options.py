@@ -18,6 +18,7 @@ from bolide.client import (
     Producer,
     PullConsumer,
     PushConsumer,
+    Retry,
     TransactionProducer,
     TransactionState,
     blocking,
@@ -70,7 +71,13 @@ class Listener:
 
 def test_a_transaction_producer_takes_those_of_a_producer() -> None:
     producer = TransactionProducer(
-        "P", "a:1", Listener(), codec="json", retries=5, latency_faults=True, client_id="me", max_in_flight=3
+        "P",
+        "a:1",
+        Listener(),
+        codec="json",
+        retry=Retry(attempts=6, latency_faults=True),
+        client_id="me",
+        max_in_flight=3,
     )
     sender = producer._sender
     assert (sender.retries, sender.max_in_flight, producer.client_id) == (5, 3, "me")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.client import Message
+from bolide.client import Message, Retry
 from bolide.client.producing.latency_faults import LatencyFaults, penalty
 from bolide.remoting import codes
 from tests.client.patient import Producer
@@ -42,7 +42,7 @@ async def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
     with ScriptedBroker("broker-a") as first, ScriptedBroker("broker-b") as second:
         first.others.append(second)
         first.script[codes.SEND_MESSAGE_V2] = refusing(codes.SYSTEM_ERROR)
-        async with Producer("P", first.address, latency_faults=latency_faults) as producer:
+        async with Producer("P", first.address, retry=Retry(latency_faults=latency_faults)) as producer:
             assert (producer._sender.faults is not None) == latency_faults
             producer._sender.faults = FailuresAlone() if latency_faults else None
             for _ in range(20):
@@ -53,7 +53,7 @@ async def test_a_failing_broker_is_avoided(latency_faults: bool) -> None:
 
 
 async def test_a_quick_answer_makes_up_for_a_failure(broker: ScriptedBroker) -> None:
-    async with Producer("P", broker.address, latency_faults=True) as producer:
+    async with Producer("P", broker.address, retry=Retry(latency_faults=True)) as producer:
         assert producer._sender.faults is not None
         later = producer._sender.loop.time() + 3600  # a failure costs ten seconds: none passes meanwhile
         producer._sender.faults.note("broker-a", 0.0, True, later)

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bolide.client import Message, MessageQueue, MessageRefused, ResponseError, SendResult, SendStatus, TopicNotFound
+from bolide.client import (
+    Message,
+    MessageQueue,
+    MessageRefused,
+    ResponseError,
+    Retry,
+    SendResult,
+    SendStatus,
+    TopicNotFound,
+)
 from bolide.client.messages.hooks import RpcCall
 from bolide.client.producing.many import MOST, MOST_BYTES, results_of
 from bolide.client.tracing.interceptor import Interceptor, SendCall
@@ -103,7 +112,7 @@ async def test_the_error_of_a_batch_is_that_of_each_message_in_it(broker: Script
         if command.ext()["e"] == "0"
         else broker.on_send_batch_message(command)
     )
-    async with Producer("P", broker.address, retries=0) as producer:
+    async with Producer("P", broker.address, retry=Retry(attempts=1)) as producer:
         queues = await producer.queues("T")
         outcomes = await producer.send_many(
             [Message("T", b"%d" % number) for number in range(8)],

@@ -15,6 +15,7 @@ from bolide.client import (
     MessageQueue,
     MessageRefused,
     ResponseError,
+    Retry,
     SendFailed,
     SendStatus,
     TooFast,
@@ -131,7 +132,7 @@ async def test_exhausted_retries_name_the_last_reason(
     broker: ScriptedBroker,
 ) -> None:
     broker.script[codes.SEND_MESSAGE_V2] = refusing(codes.SYSTEM_BUSY)
-    async with Producer("P", broker.address, retries=2) as producer:
+    async with Producer("P", broker.address, retry=Retry(attempts=3)) as producer:
         for timeout in (0.5, 5.0, 50.0):  # a stalled machine gets more time
             before = len(broker.requests(codes.SEND_MESSAGE_V2))
             with pytest.raises((SendFailed, RequestTimeout)) as caught:
@@ -173,7 +174,7 @@ async def test_a_message_not_as_safe_as_wished_goes_to_another_broker_if_asked_f
     with ScriptedBroker() as first, ScriptedBroker("broker-b") as second:
         first.others.append(second)
         first.script[codes.SEND_MESSAGE_V2] = weak
-        async with Producer("P", first.address, retry_when_not_safe=True) as producer:
+        async with Producer("P", first.address, retry=Retry(when_not_safe=True)) as producer:
             for _ in range(4):
                 result = await producer.send(Message("T", b"x"))
                 assert (result.queue.broker_name, int(result.status)) == ("broker-b", 0)
@@ -219,7 +220,7 @@ async def test_a_message_bound_to_a_slave_finds_the_next_master_when_it_is_sent_
 
 
 async def test_a_master_that_is_busy_makes_producers_ask_less_and_less_often(broker: ScriptedBroker) -> None:
-    async with Producer("P", broker.address, retries=2) as producer:
+    async with Producer("P", broker.address, retry=Retry(attempts=3)) as producer:
         await producer.send(Message("T", b"1"))
         broker.script[codes.SEND_MESSAGE_V2] = refusing(codes.SYSTEM_BUSY)
         before = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.client import Message, SendResult, SendStatus
+from bolide.client import Message, Retry, SendResult, SendStatus
 from bolide.errors import BolideError
 from bolide.testing.broker import Broker
 from tests.client.patient import Producer, PullConsumer
@@ -45,7 +45,7 @@ async def test_a_broker_that_stops_is_an_error_and_its_store_serves_again(
     store = str(tmp_path_factory.mktemp("store"))
     with Broker(store) as first:
         port = int(first.broker_addr.rpartition(":")[2])
-        async with Producer("P", first.namesrv_addr, retries=0) as producer:
+        async with Producer("P", first.namesrv_addr, retry=Retry(attempts=1)) as producer:
             await producer.send(Message("T", b"1"))
             first.stop()
             with pytest.raises(BolideError):

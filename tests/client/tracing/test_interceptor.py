@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bolide.client import Message, ReceivedMessage, TooFast
+from bolide.client import Message, ReceivedMessage, Retry, TooFast
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, SendCall
 from bolide.errors import BolideError
@@ -58,7 +58,7 @@ class Notes(Interceptor):
 async def test_around_sends(bolide_broker: Broker) -> None:
     notes: list[str] = []
     pair = (Notes("a", notes), Notes("bad", notes))
-    async with Producer("P", bolide_broker.namesrv_addr, interceptors=pair, retries=0) as producer:
+    async with Producer("P", bolide_broker.namesrv_addr, interceptors=pair, retry=Retry(attempts=1)) as producer:
         await producer.send(Message("T", b"1"))
         with pytest.raises(MessageRefused, match="not by this"):
             await producer.send(Message("T", b"2", tags="refused"))

@@ -23,6 +23,7 @@ from bolide.client import (
     PullConsumer,
     PushConsumer,
     ReceivedMessage,
+    Retry,
     RetryLater,
     TransactionProducer,
     TransactionState,
@@ -179,7 +180,7 @@ class Resident:
 
         self.consumer = PushConsumer("resident", namesrv, start_from="first", world=process.world)
         self.consumer.subscribe("resident", "*", take)
-        self.producer = Producer("resident", namesrv, timeout=30, latency_faults=True, world=process.world)
+        self.producer = Producer("resident", namesrv, timeout=30, retry=Retry(latency_faults=True), world=process.world)
         async with self.producer, self.consumer:
             while not self.leave:
                 await asyncio.sleep(1)

@@ -69,6 +69,13 @@ class Allowed(Struct, frozen=True):
 MAX_INTERVAL: Final = 600.0
 """Upper limit of the intervals in seconds. RocketMQ's clients take ms, and 30000 would otherwise mean 8 hours."""
 
+MOVED: Final = {
+    "retries": ("retry", "Retry(attempts=...), which counts the first try as well"),
+    "retry_when_not_safe": ("retry", "Retry(when_not_safe=...)"),
+    "latency_faults": ("retry", "Retry(latency_faults=...)"),
+}
+"""Options that are fields of another option now: its name, and how it is written."""
+
 ONCE_PER_MESSAGE: Final = frozenset({"send", "submit", "send_many", "send_batch", "send_oneway", "poll"})
 """Methods that check their arguments themselves, because this costs a few microseconds."""
 
@@ -196,7 +203,11 @@ class _Plan:
         called = type(given[0]).__name__ if self._positional[:1] == ["self"] and given else ""
         called = ".".join(filter(None, (called, "" if method == "__init__" else method)))
         near = difflib.get_close_matches(name, self._known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"help({called}) lists them"
+        option, value = MOVED.get(name, ("", ""))
+        if option in self._known:
+            hint = f"give {option}={value}"
+        else:
+            hint = f"did you mean {near[0]!r}?" if near else f"help({called}) lists them"
         return UnexpectedArgument(f"{called}() got an unexpected option {name!r}; {hint}", name)
 
 

@@ -29,6 +29,7 @@ from bolide.client.messages.send_result import SendResult
 from bolide.client.producing.many import ManySends
 from bolide.client.producing.message_sender import MessageSender
 from bolide.client.producing.publish import PublishRoutes, QueueChoice
+from bolide.client.producing.retry import Retry
 from bolide.client.producing.send_context import SendSettings
 from bolide.client.tracing.interceptor import Interceptor, close_all, start_all
 from bolide.client.tracing.tracer import TRACE_GROUP, TRACE_TIMEOUT, Tracer
@@ -44,13 +45,14 @@ DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 SEND_TIMEOUT: Final = 3.0
 """Seconds for one message, with all its tries."""
 MAX_IN_FLIGHT: Final = 4096
+RETRY: Final = Retry()
 
 
 class ProducerOptions(ConnectionOptions, total=False):
     """The keywords of `Producer`, for a class that passes them on."""
 
     timeout: float
-    retries: int
+    retry: Retry
     max_in_flight: int
     compress_above: int
     compression: str
@@ -59,8 +61,6 @@ class ProducerOptions(ConnectionOptions, total=False):
     codec: CodecChoice
     interceptors: tuple[Interceptor, ...]
     trace: bool
-    latency_faults: bool
-    retry_when_not_safe: bool
 
 
 def _compression(name: str, value: object) -> str:
@@ -86,9 +86,7 @@ class Producer(Closeable):
         namesrv: NameServers = DEFAULT_NAMESRV,
         *,
         timeout: Annotated[float, SECONDS("Limit for one message, with all its tries.")] = SEND_TIMEOUT,
-        retries: Annotated[
-            int, FROM_ZERO("Tries without a pause after the first, at another broker if there is one.")
-        ] = 2,
+        retry: Annotated[Retry, ANY("When a message is sent again, and to which brokers.", "a `Retry`")] = RETRY,
         max_in_flight: Annotated[
             int,
             FROM_ONE(
@@ -107,11 +105,6 @@ class Producer(Closeable):
         ] = None,
         interceptors: Annotated[tuple[Interceptor, ...], ANY("Called around each send.", "`Interceptor` objects")] = (),
         trace: Annotated[bool, ANY("Send a message trace of each message, as RocketMQ's clients do.")] = False,
-        latency_faults: Annotated[bool, ANY("Avoid slow and failing brokers for a while.")] = False,
-        retry_when_not_safe: Annotated[
-            bool,
-            ANY("Send a message that was stored, but not flushed or replicated in time, to another broker as well."),
-        ] = False,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
@@ -120,15 +113,13 @@ class Producer(Closeable):
             interceptors = (*interceptors, tracer(f"{group}-PRODUCE", options))
         settings = SendSettings(
             timeout=timeout,
-            retries=retries,
+            retry=retry,
             max_in_flight=max_in_flight,
             compress_above=compress_above,
             compression=NAMES[compression],
             max_body=max_body,
             codec=find_codec(codec),
             interceptors=interceptors,
-            latency_faults=latency_faults,
-            retry_when_not_safe=retry_when_not_safe,
         )
         self._group = group
         self._sender = MessageSender(

@@ -18,6 +18,7 @@ from bolide.client.messages.errors import ClientStateError, TooFast
 from bolide.client.messages.send_result import SendResult
 from bolide.client.producing.latency_faults import LatencyFaults
 from bolide.client.producing.publish import PublishRoutes
+from bolide.client.producing.retry import Retry
 from bolide.client.tracing.interceptor import Interceptor
 from bolide.remoting.command import Command
 
@@ -37,15 +38,13 @@ class SendSettings:
     """A producer's options for sends. `timeout` is in seconds, sizes are in bytes."""
 
     timeout: float
-    retries: int
+    retry: Retry
     max_in_flight: int
     compress_above: int
     compression: int
     max_body: int
     codec: Codec | None
     interceptors: tuple[Interceptor, ...]
-    latency_faults: bool
-    retry_when_not_safe: bool
 
 
 class SendContext:
@@ -55,11 +54,13 @@ class SendContext:
         self.group = group
         self.options = options
         self.routes = routes
-        self.faults = LatencyFaults() if settings.latency_faults else None
+        retry = settings.retry
+        self.faults = LatencyFaults() if retry.latency_faults else None
         self.timeout = settings.timeout
-        self.retries = settings.retries
+        self.retries = retry.attempts - 1
+        self.backoff, self.max_backoff = retry.backoff, retry.max_backoff
         self.max_in_flight = settings.max_in_flight
-        self.retry_when_not_safe = settings.retry_when_not_safe
+        self.retry_when_not_safe = retry.when_not_safe
         self.wall_ms = options.world.wall_ms
         self.next_id = UniqueIds(options.world).next_id
         self.joined: ClientInstance | None = None

@@ -37,9 +37,6 @@ from bolide.transport.client import ClientConnection
 
 LOOK_PATIENCE: Final = 1.0
 """Seconds that the next try waits for a new route, to find the current master."""
-FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 1.0
-"""Seconds between tries once every broker has been tried; doubled each time, with 25 % jitter."""
 PASSING_CODES: Final = frozenset({codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.GO_AWAY})
 """Responses of a broker that is briefly overloaded, starts, stops, or is no longer the master."""
 PASSING_REMARK: Final = "in-sync replicas not enough"
@@ -106,7 +103,7 @@ class Sending:
         # A retry never moves a message that is bound to a queue: its order would be lost.
         self.tries_left = 0 if oneway or choice is not None or message.sharding_key else producer.retries
         self.tries = 0
-        self.pause = FIRST_PAUSE if self.tries_left else math.inf
+        self.pause = producer.backoff if self.tries_left else math.inf
         """Seconds before the next try once no immediate tries are left; infinite if the message is tried once."""
         self.began = 0.0
         self.queue: MessageQueue | None = None
@@ -189,8 +186,9 @@ class Sending:
     async def _pause_and_start(self, left: float) -> None:
         """Start the next try after a pause. The last pauses are halves of the remaining time,
         so that all of it is used."""
-        pause = min(self.pause * self.producer.options.world.random.uniform(0.75, 1.25), left / 2)
-        self.pause = min(2 * self.pause, LONGEST_PAUSE)
+        producer = self.producer
+        pause = min(self.pause * producer.options.world.random.uniform(0.75, 1.25), left / 2)
+        self.pause = min(2 * self.pause, producer.max_backoff)
         try:
             await asyncio.sleep(pause)
         except BaseException as error:
@@ -325,7 +323,7 @@ class Sending:
                 else:
                     self.start()
                 return
-            if is_passing(error) and self.weak is None and left > FIRST_PAUSE and self.pause < math.inf:
+            if is_passing(error) and self.weak is None and left > producer.backoff and self.pause < math.inf:
                 producer.instance.spawn(self._pause_and_start(left), f"send to {self.topic}")
                 return
             if looks:
