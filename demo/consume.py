@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from bolide.client import PushConsumer, ReceivedMessage
+from bolide.client import FlowControl, PushConsumer, ReceivedMessage
 from demo.flights import ROWS, TOPIC
 
 REPORT_EVERY = 0.5
@@ -72,7 +72,7 @@ def say(line: dict[str, object]) -> None:
 async def consume(namesrv: str, topic: str, group: str, tags: str, orderly: bool) -> Checks:
     """Consume until told to stop."""
     checks = Checks(orderly)
-    consumer = PushConsumer(group, namesrv, start_from="first", orderly=orderly, max_cached=4000)
+    consumer = PushConsumer(group, namesrv, start_from="first", orderly=orderly, flow=FlowControl(max_cached=4000))
     consumer.subscribe(topic, tags, checks.take, batch=BATCH)
     async with consumer:
         stop = asyncio.create_task(told_to_stop())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bolide.client.consuming import strategies
 from bolide.client.consuming.activity import Activity
 from bolide.client.consuming.custom_offsets import OffsetStore
+from bolide.client.consuming.flow_options import FlowControl
 from bolide.client.consuming.message_filter import FilterMessageHook
 from bolide.client.consuming.pull import PullResult, PullStatus
 from bolide.client.consuming.pull_consumer import PullConsumer
@@ -82,7 +83,7 @@ __all__ = [
     # listeners
     "Listener", "BatchListener", "TransactionListener", "QueueListener", "ConsumeResult", "RetryLater", "DEAD_LETTER",
     # arguments
-    "Retry", "ConnectionOptions", "ProducerOptions", "World", "BoundPort", "SmallFiles", "Worker",
+    "Retry", "FlowControl", "ConnectionOptions", "ProducerOptions", "World", "BoundPort", "SmallFiles", "Worker",
     "Moment", "StartFrom", "QueueChoice", "Selector", "sql",
     "selector", "lmq", "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
     # hooks, interceptors, traces

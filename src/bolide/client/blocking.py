@@ -19,8 +19,8 @@ from typing import Any, Literal, Self, Unpack, cast, overload
 from bolide.client.consuming import pull_consumer, push_consumer
 from bolide.client.consuming.activity import Activity
 from bolide.client.consuming.custom_offsets import OffsetStore
+from bolide.client.consuming.flow_options import DEFAULT_FLOW, FlowControl
 from bolide.client.consuming.message_filter import FilterMessageHook
-from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
 from bolide.client.consuming.pull import PullResult
 from bolide.client.consuming.queue_listener import QueueListener
 from bolide.client.consuming.strategies import Strategy
@@ -301,19 +301,8 @@ class PushConsumer:
             dead letter.
         consume_timeout (seconds, above 0): A message is sent back for redelivery if its listener takes longer
             (not orderly).
-        pull_batch (1 to 1024 messages): Maximum number of messages per pull. A broker returns at most its own
-            limit (32).
-        max_cached (messages, from 1): Fetched and unconsumed messages per queue. At this limit the consumer
-            stops fetching.
-        max_cached_bytes (bytes, from 1): `max_cached` in bytes of bodies.
-        max_span (offsets, from 1): Distance between the first and the last fetched message of a queue not
-            consumed.
-        max_cached_for_topic (messages, from 1; -1: off): `max_cached` for all queues of a topic together
-            (Java's pullThresholdForTopic).
-        max_cached_bytes_for_topic (bytes, from 1; -1: off): `max_cached_bytes` for all queues of a topic
-            together.
+        flow (a FlowControl): How much is fetched ahead.
         suspend (seconds, above 0): Time that a pull may wait at its broker for messages.
-        pull_interval (seconds, from 0): Pause between pulls that bring messages.
         orderly_pause (seconds, above 0): Pause of a queue before an orderly listener gets a failed message
             again.
         send_subscription: Send the filter with each pull, for a broker that should not look it up.
@@ -340,14 +329,8 @@ class PushConsumer:
         concurrency: int = 20,
         max_reconsume_times: int = -1,
         consume_timeout: float = 900.0,
-        pull_batch: int = 32,
-        max_cached: int = MAX_CACHED_COUNT,
-        max_cached_bytes: int = MAX_CACHED_BYTES,
-        max_span: int = MAX_SPAN,
-        max_cached_for_topic: int = -1,
-        max_cached_bytes_for_topic: int = -1,
+        flow: FlowControl = DEFAULT_FLOW,
         suspend: float = 15.0,
-        pull_interval: float = 0.0,
         orderly_pause: float = 1.0,
         send_subscription: bool = False,
         codec: CodecChoice = None,
@@ -371,14 +354,8 @@ class PushConsumer:
             concurrency=concurrency,
             max_reconsume_times=max_reconsume_times,
             consume_timeout=consume_timeout,
-            pull_batch=pull_batch,
-            max_cached=max_cached,
-            max_cached_bytes=max_cached_bytes,
-            max_span=max_span,
-            max_cached_for_topic=max_cached_for_topic,
-            max_cached_bytes_for_topic=max_cached_bytes_for_topic,
+            flow=flow,
             suspend=suspend,
-            pull_interval=pull_interval,
             orderly_pause=orderly_pause,
             send_subscription=send_subscription,
             codec=codec,
@@ -576,11 +553,7 @@ class PullConsumer:
             every `persist_interval` seconds. If False, only `commit` moves offsets.
         strategy ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", a plug-in's name, a Strategy): Which member reads
             which queue; the same for all members.
-        pull_batch (1 to 1024 messages): Maximum number of messages per pull. A broker returns at most its own
-            limit (32).
-        max_cached (messages, from 1): Fetched and unconsumed messages per queue. At this limit the consumer
-            stops fetching.
-        max_cached_bytes (bytes, from 1): `max_cached` in bytes of bodies.
+        flow (a FlowControl): How much is fetched ahead.
         suspend (seconds, above 0): Time that a pull may wait at its broker for messages.
         codec ("json", a type, a Codec, None): Makes the `value` of a message out of its body.
         interceptors (Interceptor objects): Called around each batch that is consumed.
@@ -602,9 +575,7 @@ class PullConsumer:
         start_from: StartFrom = "last",
         auto_commit: bool = True,
         strategy: str | Strategy = "AVG",
-        pull_batch: int = 32,
-        max_cached: int = MAX_CACHED_COUNT,
-        max_cached_bytes: int = MAX_CACHED_BYTES,
+        flow: FlowControl = DEFAULT_FLOW,
         suspend: float = 20.0,
         codec: CodecChoice = None,
         interceptors: tuple[Interceptor, ...] = (),
@@ -624,9 +595,7 @@ class PullConsumer:
             start_from=start_from,
             auto_commit=auto_commit,
             strategy=strategy,
-            pull_batch=pull_batch,
-            max_cached=max_cached,
-            max_cached_bytes=max_cached_bytes,
+            flow=flow,
             suspend=suspend,
             codec=codec,
             interceptors=interceptors,

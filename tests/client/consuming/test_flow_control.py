@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from bolide.client import ReceivedMessage
-from bolide.client.consuming.flow_control import CachedMessages, FlowControl
+from bolide.client.consuming.flow_control import CachedMessages, QueueRoom
+from bolide.client.consuming.flow_options import FlowControl
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.messages.queue import MessageQueue
 from proof.kit.waiting import PATIENCE, until
@@ -32,23 +33,24 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("limits", "shown"),
+    ("flow", "shown"),
     [
-        ((2, 100, 100, -1, -1), "max_cached 2 is reached (2 messages, 8 bytes, offsets 0 to 9)"),
-        ((9, 8, 100, -1, -1), "max_cached_bytes 8 is reached"),
-        ((9, 100, 5, -1, -1), "max_span 5 is reached"),
-        ((9, 100, 100, 4, -1), "max_cached_for_topic, of which this queue has 2, is reached"),
-        ((9, 100, 100, -1, 10), "max_cached_bytes_for_topic, of which this queue has 5, is reached"),
+        (FlowControl(max_cached=2), "max_cached 2 is reached (2 messages, 8 bytes, offsets 0 to 9)"),
+        (FlowControl(max_cached_bytes=8), "max_cached_bytes 8 is reached"),
+        (FlowControl(max_span=5), "max_span 5 is reached"),
+        (FlowControl(max_cached_for_topic=4), "max_cached_for_topic, of which this queue has 2, is reached"),
+        (
+            FlowControl(max_cached_bytes_for_topic=10),
+            "max_cached_bytes_for_topic, of which this queue has 5, is reached",
+        ),
     ],
 )
-async def test_warning_names_queue_and_limit(
-    limits: tuple[int, int, int, int, int], shown: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_warning_names_queue_and_limit(flow: FlowControl, shown: str, caplog: pytest.LogCaptureFixture) -> None:
     queue = ProcessQueue(MessageQueue("T", "b", 3))
     messages = [message(0), message(9)]
     queue.add(messages)
-    queue.limit(*limits, 2)
-    waiting = asyncio.ensure_future(FlowControl("G").wait_for_room(queue))
+    queue.limit(flow, 2)
+    waiting = asyncio.ensure_future(QueueRoom("G").wait_for_room(queue))
     await asyncio.sleep(0)
     (warning,) = warnings(caplog)
     assert warning.startswith(f"group G pauses pulls of {queue.queue}: {shown}")
@@ -58,12 +60,12 @@ async def test_warning_names_queue_and_limit(
 
 
 async def test_queue_with_room_is_pulled_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
-    await FlowControl("G").wait_for_room(ProcessQueue(MessageQueue("T", "b", 0)))
+    await QueueRoom("G").wait_for_room(ProcessQueue(MessageQueue("T", "b", 0)))
     assert warnings(caplog) == []
 
 
 async def test_each_limit_is_warned_about_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
-    control = FlowControl("G")
+    control = QueueRoom("G")
     first, second, third = full_queue(0), full_queue(1), full_queue(2)
     third.max_count, third.max_bytes = 9, 1
     waiting = [asyncio.ensure_future(control.wait_for_room(queue)) for queue in (first, second, third)]
@@ -76,7 +78,7 @@ async def test_each_limit_is_warned_about_once_in_a_while(caplog: pytest.LogCapt
 
 async def test_queue_that_stays_full_is_warned_about_again(caplog: pytest.LogCaptureFixture) -> None:
     queue = full_queue()
-    waiting = asyncio.ensure_future(FlowControl("G", warn_every=0.01).wait_for_room(queue))
+    waiting = asyncio.ensure_future(QueueRoom("G", warn_every=0.01).wait_for_room(queue))
     await until(lambda: len(warnings(caplog)) >= 3, "two more warnings")
     assert "2 times so far" in warnings(caplog)[1]
     assert not waiting.done()
@@ -104,7 +106,7 @@ async def test_push_consumer_with_slow_listeners_says_so(
         seen.append(message.body)
 
     broker.on_loop(lambda: [broker.store("T", 0, b"x", "") for _ in range(4)])
-    push = consumer(broker, pull_batch=1, max_cached=2)
+    push = consumer(broker, flow=FlowControl(pull_batch=1, max_cached=2))
     push.subscribe("T", "*", hold)
     async with push:
         await until(lambda: bool(warnings(caplog)), "the warning")
@@ -116,7 +118,7 @@ async def test_pull_consumer_that_is_not_polled_says_so(
     broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.on_loop(lambda: [broker.store("T", 0, b"x", "") for _ in range(4)])
-    async with pull_consumer(broker, pull_batch=1, max_cached=2) as pulls:
+    async with pull_consumer(broker, flow=FlowControl(pull_batch=1, max_cached=2)) as pulls:
         pulls.subscribe("T")
         await until(lambda: bool(warnings(caplog)), "the warning")
         found: list[ReceivedMessage] = []

@@ -7,6 +7,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bolide.client.consuming.flow_options import FlowControl
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
@@ -105,22 +106,26 @@ async def test_dropped_queue_releases_its_waiters() -> None:
     await asyncio.wait_for(queue.wait_empty(), PATIENCE)  # a drain no longer waits for it
 
 
+def topic_flow(count: int, size: int) -> FlowControl:
+    return FlowControl(max_cached_bytes=100, max_cached_for_topic=count, max_cached_bytes_for_topic=size)
+
+
 async def test_limits_of_a_topic_are_shared_by_the_queues_held() -> None:
     queue = process_queue()
-    queue.limit(1000, 100, 2000, -1, -1, 4)
+    queue.limit(topic_flow(-1, -1), 4)
     assert (queue.max_count, queue.max_bytes, queue.max_span) == (1000, 100, 2000)
-    queue.limit(1000, 100, 2000, 10, 7, 4)
+    queue.limit(topic_flow(10, 7), 4)
     assert (queue.max_count, queue.max_bytes) == (2, 1)
-    queue.limit(1000, 100, 2000, 1, 1, 4)
+    queue.limit(topic_flow(1, 1), 4)
     assert (queue.max_count, queue.max_bytes) == (1, 1)
-    queue.limit(1000, 100, 2000, 1, 1, 0)
+    queue.limit(topic_flow(1, 1), 0)
     assert (queue.max_count, queue.max_bytes) == (1, 1)
-    queue.limit(1000, 100, 2000, 2, -1, 2)
+    queue.limit(topic_flow(2, -1), 2)
     queue.add([message(0)])
     waiting = asyncio.ensure_future(queue.wait_for_room())
     await asyncio.sleep(0)
     assert not waiting.done()  # one of one
-    queue.limit(1000, 100, 2000, 2, -1, 1)
+    queue.limit(topic_flow(2, -1), 1)
     await waiting
 
 

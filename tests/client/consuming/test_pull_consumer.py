@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bolide.client import ArgumentError, Message, MessageQueue, PullStatus, TopicNotFound
+from bolide.client import ArgumentError, FlowControl, Message, MessageQueue, PullStatus, TopicNotFound
 from bolide.client.messages.errors import ClientStateError, ResponseError
 from bolide.remoting import codes
 from bolide.testing.broker import Broker
@@ -176,7 +176,7 @@ async def test_lite_pulls_carry_their_subscription_and_never_commit(broker: Scri
 
 async def test_lag_is_what_is_not_consumed(broker: ScriptedBroker) -> None:
     fill(broker, 10)
-    async with pull_consumer(broker, auto_commit=False, max_cached=2, pull_batch=2) as consumer:
+    async with pull_consumer(broker, auto_commit=False, flow=FlowControl(max_cached=2, pull_batch=2)) as consumer:
         consumer.subscribe("T")
         await until(lambda: len(consumer.assignment()) == 2, "both queues")  # they come one after the other
         assert await consumer.lag() == {Q0: 5, Q1: 5}
@@ -215,7 +215,7 @@ async def test_seek_to_a_time(bolide_broker: Broker) -> None:
 
 
 async def test_a_consumer_that_never_commits_gets_more_than_its_cache_holds(broker: ScriptedBroker) -> None:
-    async with pull_consumer(broker, auto_commit=False, max_cached=2, pull_batch=1) as consumer:
+    async with pull_consumer(broker, auto_commit=False, flow=FlowControl(max_cached=2, pull_batch=1)) as consumer:
         await consumer.assign([Q0])
         fill(broker, 40)
         seen: list[int] = []
@@ -283,3 +283,14 @@ async def test_refusal_of_a_broker_that_moved_is_dropped(broker: ScriptedBroker)
         heartbeats.refusals["127.0.0.1:1"] = ResponseError("refused")
         await heartbeats.send()
         assert heartbeats.refusals == {}
+
+
+async def test_a_pull_consumer_keeps_the_limits_of_its_flow(broker: ScriptedBroker) -> None:
+    fill(broker, 10)
+    flow = FlowControl(pull_batch=1, max_span=1, max_cached_for_topic=6, max_cached_bytes_for_topic=4000)
+    async with pull_consumer(broker, auto_commit=False, flow=flow) as consumer:
+        await consumer.assign([Q0, Q1])
+        held = consumer._member.owned.values()
+        await until(lambda: all(not each.has_room for each in held), "a limit of each queue")
+        assert {(each.max_count, each.max_bytes, each.max_span) for each in held} == {(3, 2000, 1)}
+        assert {each.limit_reached() for each in held} == {"max_span"}

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from bolide.client import ClientStateError, MessageQueue, ReceivedMessage
+from bolide.client import ClientStateError, FlowControl, MessageQueue, ReceivedMessage
 from bolide.remoting import codes
 from proof.kit.waiting import until
 from tests.client.consumer_parts import consumer
@@ -93,7 +93,7 @@ async def test_seek_to_begin_and_end_move_the_queues_named_or_all(broker: Script
 async def test_an_interval_lies_between_pulls_that_bring_messages(broker: ScriptedBroker) -> None:
     times: list[float] = []
     loop = asyncio.get_running_loop()
-    push = consumer(broker, pull_batch=1, pull_interval=0.2)
+    push = consumer(broker, flow=FlowControl(pull_batch=1, pull_interval=0.2))
     push.subscribe("T", "*", lambda message: times.append(loop.time()))
     broker.on_loop(lambda: [broker.store("T", 0, b"x", "") for _ in range(4)])
     async with push:
@@ -114,7 +114,7 @@ async def test_queues_share_the_limit_of_a_topic(limit: int, ahead: set[int], br
         return {int(pull.ext()["queueOffset"]) for pull in broker.requests(codes.PULL_MESSAGE)}
 
     broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(16)])
-    push = consumer(broker, pull_batch=1, max_cached_for_topic=limit)
+    push = consumer(broker, flow=FlowControl(pull_batch=1, max_cached_for_topic=limit))
     push.subscribe("T", "*", hold)
     async with push:
         try:
@@ -157,7 +157,7 @@ async def test_drain_leaves_nothing_half_done(broker: ScriptedBroker) -> None:
         seen.append(message.body)
 
     broker.on_loop(lambda: [broker.store("T", number % 2, b"%d" % number, "") for number in range(40)])
-    push = consumer(broker, pull_batch=3, max_cached=5, concurrency=2)
+    push = consumer(broker, flow=FlowControl(pull_batch=3, max_cached=5), concurrency=2)
     push.subscribe("T", "*", hold)
     async with push:
         await until(lambda: len(broker.requests(codes.PULL_MESSAGE)) >= 4, "the first pulls")

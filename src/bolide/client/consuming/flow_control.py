@@ -21,7 +21,7 @@ log = logging.getLogger("bolide.client")
 WARN_EVERY: Final = 50.0
 
 
-class FlowControl:
+class QueueRoom:
     """Waits for room in the queues of one consumer. Logs each limit at most once in `warn_every` seconds."""
 
     def __init__(self, group: str, warn_every: float = WARN_EVERY) -> None:

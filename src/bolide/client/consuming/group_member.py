@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from bolide.client.consuming.client_check import check_expressions
 from bolide.client.consuming.consumer_stats import ConsumerStats
-from bolide.client.consuming.flow_control import CachedMessages, FlowControl
+from bolide.client.consuming.flow_control import CachedMessages, QueueRoom
 from bolide.client.consuming.membership import BROADCASTING, CLUSTERING, PASSIVELY, GroupMembership, Serve
 from bolide.client.consuming.offset_store import GroupOffsets
 from bolide.client.consuming.other_subscriptions import OtherSubscriptions
@@ -86,7 +86,7 @@ class GroupMember(GroupMembership):
         self.owned: dict[MessageQueue, ProcessQueue] = {}
         self.stats = ConsumerStats()
         self.queue_calls = QueueCalls(queue_listener, group, options.world)
-        self.flow_control = FlowControl(group)
+        self.room = QueueRoom(group)
         self.cached = CachedMessages(self.owned, options.namespace)
         self._queues: QueueOwner | None = None
         self._orderly = orderly

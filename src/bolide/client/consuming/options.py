@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from bolide.client.consuming.custom_offsets import OffsetStore
+from bolide.client.consuming.flow_options import FlowControl
 from bolide.client.consuming.membership import model_name
 from bolide.client.consuming.message_filter import FilterMessageHook, check_filters
 from bolide.client.consuming.queue_listener import QueueListener
 from bolide.client.consuming.strategies import Strategy
-from bolide.client.messages.arguments import check_count
-from bolide.client.messages.checked import ANY, FROM_ONE, FROM_ONE_OR_OFF, SECONDS, SECONDS_OR_ZERO, Allowed
+from bolide.client.messages.checked import ANY, SECONDS, Allowed
 from bolide.client.messages.codec import CodecChoice
 from bolide.client.messages.start_from import StartFrom
 from bolide.client.tracing.interceptor import Interceptor
-
-MAX_PULL_BATCH: Final = 1024
-"""Maximum number of messages per pull, as in RocketMQ's client."""
 
 
 def _model(name: str, value: str) -> str:
@@ -27,7 +23,6 @@ def _model(name: str, value: str) -> str:
 
 
 MODEL: Final = Allowed('`"clustering"`, `"broadcasting"`', _model)
-BATCH: Final = Allowed("1 to 1024 messages", partial(check_count, least=1, most=MAX_PULL_BATCH))
 FILTERS: Final = Allowed("functions of a message", lambda name, value: check_filters(value))
 
 Model = Annotated[Literal["clustering", "broadcasting"], MODEL("The members share the queues, or each reads all.")]
@@ -39,24 +34,7 @@ StrategyChoice = Annotated[
         '`"AVG"`, `"AVG_BY_CIRCLE"`, `"CONSISTENT_HASH"`, a plug-in\'s name, a `Strategy`',
     ),
 ]
-PullBatch = Annotated[int, BATCH("Maximum number of messages per pull. A broker returns at most its own limit (32).")]
-MaxCached = Annotated[
-    int,
-    FROM_ONE("Fetched and unconsumed messages per queue. At this limit the consumer stops fetching.", "messages"),
-]
-MaxCachedBytes = Annotated[int, FROM_ONE("`max_cached` in bytes of bodies.", "bytes")]
-MaxSpan = Annotated[
-    int,
-    FROM_ONE("Distance between the first and the last fetched message of a queue not consumed.", "offsets"),
-]
-MaxCachedForTopic = Annotated[
-    int,
-    FROM_ONE_OR_OFF("`max_cached` for all queues of a topic together (Java's pullThresholdForTopic).", "messages"),
-]
-MaxCachedBytesForTopic = Annotated[
-    int, FROM_ONE_OR_OFF("`max_cached_bytes` for all queues of a topic together.", "bytes")
-]
-PullInterval = Annotated[float, SECONDS_OR_ZERO("Pause between pulls that bring messages.")]
+Flow = Annotated[FlowControl, ANY("How much is fetched ahead.", "a `FlowControl`")]
 Suspend = Annotated[float, SECONDS("Time that a pull may wait at its broker for messages.")]
 ConsumerCodec = Annotated[
     CodecChoice, ANY("Makes the `value` of a message out of its body.", '`"json"`, a type, a `Codec`, None')

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
+from bolide.client.consuming.flow_options import FlowControl
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.message_filter import FilterMessageHook, wanted_messages
 from bolide.client.consuming.pausing import PausedQueues
@@ -41,8 +42,8 @@ PULL_FAILED_PAUSE: Final = 1.0
 
 
 class Prefetch:
-    """The queues of one pull consumer. `limits` are the maximum cached messages and bytes per queue. `suspend` is the
-    time in seconds that a pull may wait at its broker. `assigned` is the filter for queues that the caller assigned."""
+    """The queues of one pull consumer. `suspend` is the time in seconds that a pull may wait at its broker. `assigned`
+    is the filter for queues that the caller assigned."""
 
     assigned: Subscription | None = None
     ended = False
@@ -50,16 +51,14 @@ class Prefetch:
     def __init__(
         self,
         member: GroupMember,
-        batch: int,
+        flow: FlowControl,
         suspend: float,
-        limits: tuple[int, int],
         codec: Codec | None,
         filters: tuple[FilterMessageHook, ...],
     ) -> None:
         self.member = member
-        self._batch = batch
+        self._flow = flow
         self._suspend = suspend
-        self._limits = limits
         self._codec = codec
         self._filters = filters
         self._arrived = asyncio.Event()
@@ -167,8 +166,7 @@ class Prefetch:
     # -- queues come and go
 
     async def gained(self, process_queue: ProcessQueue) -> bool:
-        """Prepare a queue: set its limits and start offset."""
-        process_queue.max_count, process_queue.max_bytes = self._limits
+        """Prepare a queue: set its start offset."""
         process_queue.next_offset = await self.member.offsets.start_offset(process_queue.queue)
         return True
 
@@ -195,7 +193,8 @@ class Prefetch:
     async def _pull_loop(self, process_queue: ProcessQueue) -> None:
         queue = process_queue.queue
         while not process_queue.dropped:
-            await self.member.flow_control.wait_for_room(process_queue)
+            process_queue.limit(self._flow, len(self.member.owned))
+            await self.member.room.wait_for_room(process_queue)
             wanted = self.assigned or self.member.subscriptions.get(queue.topic)
             if process_queue.dropped or wanted is None:
                 return
@@ -205,7 +204,7 @@ class Prefetch:
                 queue,
                 process_queue.next_offset,
                 wanted,
-                self._batch,
+                self._flow.pull_batch,
                 self._suspend,
                 broker_id=process_queue.suggested_broker,
                 lite=True,
@@ -230,7 +229,9 @@ class Prefetch:
                 self.member.stats.pulled(queue.topic, len(result.messages), process_queue.last_pull, now)
             if not process_queue.dropped:
                 self._pulled(process_queue, result)
-                if result.idle_replica:
+                if self._flow.pull_interval and result.status is PullStatus.FOUND:
+                    await asyncio.sleep(self._flow.pull_interval)
+                elif result.idle_replica:
                     await asyncio.sleep(REPLICA_PAUSE)
 
     def _pulled(self, process_queue: ProcessQueue, result: PullResult) -> None:

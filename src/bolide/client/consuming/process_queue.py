@@ -9,15 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
 
+from bolide.client.consuming.flow_options import DEFAULT_FLOW, FlowControl
 from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
-
-MAX_CACHED_COUNT: Final = 1000
-MAX_CACHED_BYTES: Final = 100 * 1024 * 1024
-MAX_SPAN: Final = 2000
 
 
 class ProcessQueue:
@@ -40,9 +36,9 @@ class ProcessQueue:
         self.cached_bytes = 0
         self.waiting: deque[ReceivedMessage] = deque()
         """Messages not passed to a listener yet; used by orderly and pull consumers."""
-        self.max_count = MAX_CACHED_COUNT
-        self.max_bytes = MAX_CACHED_BYTES
-        self.max_span = MAX_SPAN
+        self.max_count = DEFAULT_FLOW.max_cached
+        self.max_bytes = DEFAULT_FLOW.max_cached_bytes
+        self.max_span = DEFAULT_FLOW.max_span
         self._count_shared = self._bytes_shared = False
         self._order: deque[int] = deque()
         self._done: set[int] = set()
@@ -165,14 +161,14 @@ class ProcessQueue:
         self._room.set()
         self._empty.set()
 
-    def limit(self, count: int, size: int, span: int, shared_count: int, shared_size: int, queues: int) -> None:
-        """Set the limits of flow control: the limits of this queue,
-        and the limits that `queues` queues share (below 0: off)."""
+    def limit(self, flow: FlowControl, queues: int) -> None:
+        """Set the limits of this queue. `queues` queues share the limits of the topic."""
         share = max(1, queues)
-        self.max_count = count if shared_count < 0 else max(1, shared_count // share)
-        self.max_bytes = size if shared_size < 0 else max(1, shared_size // share)
-        self.max_span = span
-        self._count_shared, self._bytes_shared = shared_count >= 0, shared_size >= 0
+        count, size = flow.max_cached_for_topic, flow.max_cached_bytes_for_topic
+        self.max_count = flow.max_cached if count < 0 else max(1, count // share)
+        self.max_bytes = flow.max_cached_bytes if size < 0 else max(1, size // share)
+        self.max_span = flow.max_span
+        self._count_shared, self._bytes_shared = count >= 0, size >= 0
         self._note_room()
 
     async def wait_for_room(self) -> None:

@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Unpack
 
+from bolide.client.consuming.flow_options import BATCH, DEFAULT_FLOW
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.membership import ACTIVELY, BROADCASTING, model_name
 from bolide.client.consuming.message_filter import wanted_messages
 from bolide.client.consuming.offset_store import check_offset_store
 from bolide.client.consuming.options import (
-    BATCH,
     ConsumerCodec,
     ConsumerInterceptors,
     Filters,
-    MaxCached,
-    MaxCachedBytes,
+    Flow,
     Model,
     OffsetFolder,
     OffsetStoreChoice,
-    PullBatch,
     QueueListenerChoice,
     Start,
     StrategyChoice,
@@ -31,7 +29,6 @@ from bolide.client.consuming.options import (
     Trace,
 )
 from bolide.client.consuming.prefetch import Prefetch
-from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT
 from bolide.client.consuming.pull import PullRequest, PullResult, pull
 from bolide.client.consuming.queue_consumer import QueueConsumer
 from bolide.client.consuming.strategies import find_strategy
@@ -74,9 +71,7 @@ class PullConsumer(QueueConsumer):
             ),
         ] = True,
         strategy: StrategyChoice = "AVG",
-        pull_batch: PullBatch = 32,
-        max_cached: MaxCached = MAX_CACHED_COUNT,
-        max_cached_bytes: MaxCachedBytes = MAX_CACHED_BYTES,
+        flow: Flow = DEFAULT_FLOW,
         suspend: Suspend = 20.0,
         codec: ConsumerCodec = None,
         interceptors: ConsumerInterceptors = (),
@@ -99,8 +94,7 @@ class PullConsumer(QueueConsumer):
         member = GroupMember(
             group, options, shared, ACTIVELY, start_from, find_strategy(strategy), self._serve, queue_listener
         )
-        limits = (max_cached, max_cached_bytes)
-        self._prefetch = Prefetch(member, pull_batch, suspend, limits, self._codec, filters)
+        self._prefetch = Prefetch(member, flow, suspend, self._codec, filters)
         super().__init__(group, member, self._prefetch, interceptors, offset_folder, offset_store)
 
     # -- life

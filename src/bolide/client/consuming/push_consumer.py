@@ -16,6 +16,7 @@ from bolide.client.consuming import broker_requests
 from bolide.client.consuming.activity import Activity, activity_of
 from bolide.client.consuming.concurrent import ConcurrentConsumption
 from bolide.client.consuming.consumption import ConsumeSetup, Consumption
+from bolide.client.consuming.flow_options import DEFAULT_FLOW
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.listeners import Listeners
 from bolide.client.consuming.locks import HeldLocks
@@ -25,16 +26,10 @@ from bolide.client.consuming.options import (
     ConsumerCodec,
     ConsumerInterceptors,
     Filters,
-    MaxCached,
-    MaxCachedBytes,
-    MaxCachedBytesForTopic,
-    MaxCachedForTopic,
-    MaxSpan,
+    Flow,
     Model,
     OffsetFolder,
     OffsetStoreChoice,
-    PullBatch,
-    PullInterval,
     QueueListenerChoice,
     Start,
     StrategyChoice,
@@ -42,7 +37,6 @@ from bolide.client.consuming.options import (
     Trace,
 )
 from bolide.client.consuming.orderly import OrderlyConsumption
-from bolide.client.consuming.process_queue import MAX_CACHED_BYTES, MAX_CACHED_COUNT, MAX_SPAN
 from bolide.client.consuming.queue_consumer import QueueConsumer
 from bolide.client.consuming.queue_pulls import PullSettings, QueuePulls
 from bolide.client.consuming.send_back import DEFAULT_MAX_RECONSUME_TIMES
@@ -113,14 +107,8 @@ class PushConsumer(QueueConsumer):
             float,
             SECONDS("A message is sent back for redelivery if its listener takes longer (not orderly)."),
         ] = 900.0,
-        pull_batch: PullBatch = 32,
-        max_cached: MaxCached = MAX_CACHED_COUNT,
-        max_cached_bytes: MaxCachedBytes = MAX_CACHED_BYTES,
-        max_span: MaxSpan = MAX_SPAN,
-        max_cached_for_topic: MaxCachedForTopic = -1,
-        max_cached_bytes_for_topic: MaxCachedBytesForTopic = -1,
+        flow: Flow = DEFAULT_FLOW,
         suspend: Suspend = 15.0,
-        pull_interval: PullInterval = 0.0,
         orderly_pause: Annotated[
             float, SECONDS("Pause of a queue before an orderly listener gets a failed message again.")
         ] = 1.0,
@@ -145,15 +133,7 @@ class PushConsumer(QueueConsumer):
         shared = model_name(model)
         offset_store = check_offset_store(offset_store, offset_folder)
         self._codec = find_codec(codec)
-        settings = PullSettings(
-            pull_batch,
-            suspend,
-            pull_interval,
-            send_subscription,
-            (max_cached, max_cached_bytes, max_span, max_cached_for_topic, max_cached_bytes_for_topic),
-            filters,
-            self._codec,
-        )
+        settings = PullSettings(flow, suspend, send_subscription, filters, self._codec)
         options = ClientOptions.of(namesrv, fixed_name=shared == BROADCASTING, **connection)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))

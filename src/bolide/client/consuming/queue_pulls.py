@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from bolide.client.consuming.consumption import Consumption
+from bolide.client.consuming.flow_options import FlowControl
 from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.locks import HeldLocks
 from bolide.client.consuming.message_filter import FilterMessageHook, wanted_messages
@@ -45,15 +46,11 @@ HAND_OVER_ORDERLY: Final = 20.0
 
 
 class PullSettings(Struct, frozen=True):
-    """`batch` is the maximum number of messages per pull, `suspend` its waiting time at the broker, and `interval` the
-    pause after a pull with messages (seconds). `limits` are the maximum messages, bytes and span of offsets cached per
-    queue, then messages and bytes per topic, -1 for off. `filters` drop messages before delivery."""
+    """`suspend` is the waiting time of a pull at its broker, in seconds. `filters` drop messages before delivery."""
 
-    batch: int
+    flow: FlowControl
     suspend: float
-    interval: float
     send_subscription: bool
-    limits: tuple[int, int, int, int, int]
     filters: tuple[FilterMessageHook, ...]
     codec: Codec | None
 
@@ -167,8 +164,8 @@ class QueuePulls:
         loop = asyncio.get_running_loop()
         member, settings = self.member, self._settings
         while not process_queue.dropped:
-            process_queue.limit(*settings.limits, len(member.owned))
-            await member.flow_control.wait_for_room(process_queue)
+            process_queue.limit(settings.flow, len(member.owned))
+            await member.room.wait_for_room(process_queue)
             await self._paused.wait(process_queue.queue)
             wanted = member.subscriptions.get(process_queue.queue.topic)
             if process_queue.dropped or wanted is None:
@@ -182,7 +179,7 @@ class QueuePulls:
                 process_queue.queue,
                 process_queue.next_offset,
                 wanted,
-                settings.batch,
+                settings.flow.pull_batch,
                 settings.suspend,
                 member.store.carry(process_queue.queue),
                 process_queue.suggested_broker,
@@ -208,8 +205,8 @@ class QueuePulls:
                 )
             if not process_queue.dropped:
                 await self._pulled(process_queue, result)
-                if settings.interval and result.status is PullStatus.FOUND:
-                    await asyncio.sleep(settings.interval)
+                if settings.flow.pull_interval and result.status is PullStatus.FOUND:
+                    await asyncio.sleep(settings.flow.pull_interval)
                 elif result.idle_replica:
                     await asyncio.sleep(REPLICA_PAUSE)
 

@@ -73,6 +73,18 @@ MOVED: Final = {
     "retries": ("retry", "Retry(attempts=...), which counts the first try as well"),
     "retry_when_not_safe": ("retry", "Retry(when_not_safe=...)"),
     "latency_faults": ("retry", "Retry(latency_faults=...)"),
+    **{
+        name: ("flow", f"FlowControl({name}=...)")
+        for name in (
+            "max_cached",
+            "max_cached_bytes",
+            "max_span",
+            "max_cached_for_topic",
+            "max_cached_bytes_for_topic",
+            "pull_batch",
+            "pull_interval",
+        )
+    },
 }
 """Options that are fields of another option now: its name, and how it is written."""
 
