@@ -96,6 +96,12 @@ def test_typed_bodies(bolide_broker: Broker, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "Typed sent\n2 coffee till-3\n"
 
 
+def test_codec_by_topic(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("codec_by_topic", bolide_broker)
+    out = capsys.readouterr().out
+    assert out == "Order(what='coffee', count=2)\nOrder(what='tea', count=1)\n{'table': 7}\n"
+
+
 def test_decide_each(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     run("decide_each", bolide_broker)
     assert capsys.readouterr().out == "['bad 0', 'busy 0', 'busy 1', 'good 0']\n"

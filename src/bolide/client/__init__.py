@@ -23,7 +23,15 @@ from bolide.client.consuming.queue_listener import QueueListener
 from bolide.client.consuming.strategies import Strategy
 from bolide.client.instance.options import ConnectionOptions
 from bolide.client.messages.checked import UnexpectedArgument
-from bolide.client.messages.codec import Codec, CodecChoice, CodecError, JsonCodec, PydanticCodec
+from bolide.client.messages.codec import (
+    Codec,
+    CodecChoice,
+    CodecContext,
+    CodecError,
+    CodecsByTopic,
+    JsonCodec,
+    PydanticCodec,
+)
 from bolide.client.messages.errors import (
     ClientForked,
     ClientStateError,
@@ -85,7 +93,8 @@ __all__ = [
     # arguments
     "Retry", "FlowControl", "ConnectionOptions", "ProducerOptions", "World", "BoundPort", "SmallFiles", "Worker",
     "Moment", "StartFrom", "QueueChoice", "Selector", "sql",
-    "selector", "lmq", "Strategy", "strategies", "Codec", "CodecChoice", "JsonCodec", "PydanticCodec",
+    "selector", "lmq", "Strategy", "strategies",
+    "Codec", "CodecContext", "CodecChoice", "CodecsByTopic", "JsonCodec", "PydanticCodec",
     # hooks, interceptors, traces
     "OffsetStore", "FilterMessageHook", "RpcHook", "RpcCall", "Command", "AclHook", "NamespaceHook",
     "Interceptor", "SendCall", "ConsumeCall", "EndTransactionCall", "ConsumerCache", "OpenTelemetry",

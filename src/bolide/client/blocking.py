@@ -26,7 +26,7 @@ from bolide.client.consuming.queue_listener import QueueListener
 from bolide.client.consuming.strategies import Strategy
 from bolide.client.instance.loop_thread import loop_thread
 from bolide.client.instance.options import DEFAULT_NAMESRV, ConnectionOptions
-from bolide.client.messages.codec import CodecChoice
+from bolide.client.messages.codec import CodecChoice, CodecsByTopic
 from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.listener import BatchListener, Listener
 from bolide.client.messages.message import Message
@@ -62,7 +62,7 @@ class Producer:
         compression ("ZLIB", "LZ4", "ZSTD"): How bodies are compressed; every consumer must support it.
         max_body (bytes, from 1): Larger bodies are rejected. Brokers have their own limit (maxMessageSize).
         queue_count (from 1): Queues on each broker of a topic that a send creates.
-        codec ("json", a type, a Codec, None): Makes the body of a message out of its `value`.
+        codec ("json", a type, a Codec, several by topic, None): Makes the body of a message out of its `value`.
         interceptors (Interceptor objects): Called around each send.
         trace: Send a message trace of each message, as RocketMQ's clients do.
         connection: Keywords of `ConnectionOptions`.
@@ -80,7 +80,7 @@ class Producer:
         compression: str = "ZLIB",
         max_body: int = DEFAULT_MAX_MESSAGE_SIZE,
         queue_count: int = 4,
-        codec: CodecChoice = None,
+        codec: CodecsByTopic = None,
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
         **connection: Unpack[ConnectionOptions],
@@ -386,12 +386,26 @@ class PushConsumer:
 
     @overload
     def subscribe(
-        self, topic: str, expression: str | Selector, listener: Listener, *, batch: Literal[0] = 0, parent: str = ""
+        self,
+        topic: str,
+        expression: str | Selector,
+        listener: Listener,
+        *,
+        batch: Literal[0] = 0,
+        parent: str = "",
+        codec: CodecChoice = None,
     ) -> None: ...
 
     @overload
     def subscribe(
-        self, topic: str, expression: str | Selector, listener: BatchListener, *, batch: int, parent: str = ""
+        self,
+        topic: str,
+        expression: str | Selector,
+        listener: BatchListener,
+        *,
+        batch: int,
+        parent: str = "",
+        codec: CodecChoice = None,
     ) -> None: ...
 
     def subscribe(
@@ -402,6 +416,7 @@ class PushConsumer:
         *,
         batch: int = 0,
         parent: str = "",
+        codec: CodecChoice = None,
     ) -> None:
         """Subscribe to messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
@@ -409,9 +424,12 @@ class PushConsumer:
         queue. It may be async, or synchronous (then it runs in a thread). If it returns nothing, the messages are
         consumed. False, `ConsumeResult.RETRY` or an exception mean a retry; an int is the number of consumed messages
         at the front of the list. For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
+        `codec` decodes the messages of this topic, instead of the consumer's.
         """
         self._loop.call(
-            lambda: cast(Any, self._native).subscribe(topic, expression, listener, batch=batch, parent=parent)
+            lambda: cast(Any, self._native).subscribe(
+                topic, expression, listener, batch=batch, parent=parent, codec=codec
+            )
         )
 
     def unsubscribe(self, topic: str) -> None:
@@ -623,23 +641,34 @@ class PullConsumer:
         if native is not None:
             native._warn_unclosed()
 
-    def subscribe(self, topic: str, expression: str | Selector = "*", *, parent: str = "") -> None:
+    def subscribe(
+        self, topic: str, expression: str | Selector = "*", *, parent: str = "", codec: CodecChoice = None
+    ) -> None:
         """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
-        For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
+        For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to. `codec` decodes the
+        messages of this topic, instead of the consumer's.
         """
-        self._loop.call(lambda: self._native.subscribe(topic, expression, parent=parent))
+        self._loop.call(lambda: self._native.subscribe(topic, expression, parent=parent, codec=codec))
 
     def unsubscribe(self, topic: str) -> None:
         """Release the queues of a topic."""
         self._loop.run(lambda: self._native.unsubscribe(topic))
 
-    def assign(self, queues: Iterable[MessageQueue], expression: str | Selector = "*", *, parent: str = "") -> None:
+    def assign(
+        self,
+        queues: Iterable[MessageQueue],
+        expression: str | Selector = "*",
+        *,
+        parent: str = "",
+        codec: CodecChoice = None,
+    ) -> None:
         """Read exactly these queues, starting at the group's stored offsets, even if other members read them.
 
-        Call it after `start`. For light queues (LMQ) `parent` is the topic their messages are sent to.
+        Call it after `start`. For light queues (LMQ) `parent` is the topic their messages are sent to. `codec` decodes
+        the messages of these queues' topics, instead of the consumer's.
         """
-        self._loop.run(lambda: self._native.assign(queues, expression, parent=parent))
+        self._loop.run(lambda: self._native.assign(queues, expression, parent=parent, codec=codec))
 
     def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
         """Return all readable queues of a topic. A light queue (LMQ) needs its parent. Raises `TopicNotFound`."""

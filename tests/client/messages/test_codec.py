@@ -10,8 +10,8 @@ import msgspec
 import pydantic
 import pytest
 
-from bolide.client import CodecError, JsonCodec, Message, MessageRefused, ReceivedMessage
-from bolide.client.messages.codec import CodecChoice, PydanticCodec, find_codec, value_of, with_body
+from bolide.client import CodecContext, CodecError, JsonCodec, Message, MessageRefused, ReceivedMessage
+from bolide.client.messages.codec import CodecChoice, PydanticCodec, find_codec, find_codecs, value_of, with_body
 from bolide.errors import ArgumentError
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
@@ -50,7 +50,7 @@ def test_values_travel_as_json(choice: CodecChoice, value: Any, body: Any) -> No
     codec = find_codec(choice)
     message = with_body(Message("T", value=value), codec)
     assert json.loads(message.body) == body
-    read = value_of(message.body, codec, "it")
+    read = value_of(message.body, codec, message)
     assert read == value and type(read) is type(value)
 
 
@@ -74,10 +74,11 @@ def test_unencodable_value_is_rejected() -> None:
 
 @pytest.mark.parametrize("choice", [Order, Guest, "json"])
 def test_undecodable_body_is_an_error(choice: CodecChoice) -> None:
-    with pytest.raises(CodecError, match="the body of it"):
-        value_of(b'{"number": "x", "age": -1}' if choice != "json" else b"{", find_codec(choice), "it")
+    message = Message("T")
+    with pytest.raises(CodecError, match=r"the body of Message\(topic='T'"):
+        value_of(b'{"number": "x", "age": -1}' if choice != "json" else b"{", find_codec(choice), message)
     with pytest.raises(CodecError, match="give the consumer a codec"):
-        value_of(b"{}", None, "it")
+        value_of(b"{}", None, message)
 
 
 async def test_values_from_a_producer_to_consumers(bolide_broker: Broker) -> None:
@@ -120,3 +121,89 @@ async def test_an_answer_is_read_by_the_askers_codec(bolide_broker: Broker) -> N
     consumer.subscribe("T", "*", answer)
     async with consumer, Producer("P", namesrv, codec="json") as producer:
         assert (await producer.request(Message("T", value=41), 60)).value == 42
+
+
+class Telling:
+    """A codec whose bodies and values name the topic and a property of their message."""
+
+    def encode(self, value: Any, context: CodecContext) -> bytes:
+        return f"{value} {context.topic} {context.properties['form']}".encode()
+
+    def decode(self, body: bytes, context: CodecContext) -> Any:
+        if body == b"bad":
+            raise KeyError("schema 9")
+        return f"{body.decode()} {context.topic} {context.properties['form']}"
+
+
+class OneArgument:
+    """A codec of an earlier release."""
+
+    def encode(self, value: Any) -> bytes:
+        return b""
+
+    def decode(self, body: bytes) -> Any:
+        return body
+
+
+def test_a_codec_that_takes_no_message_is_refused() -> None:
+    old: Any = OneArgument()
+    with pytest.raises(ArgumentError, match=r"codec.encode .*value, context"):
+        find_codec(old)
+
+
+def test_each_topic_has_its_codec() -> None:
+    codecs = find_codecs({"A": Telling(), "B": "json", "C": None})
+    assert with_body(Message("A", value=1, properties={"form": "x"}), codecs).body == b"1 A x"
+    assert with_body(Message("B", value=1), codecs).body == b"1"
+    for topic in ("C", "D"):
+        with pytest.raises(MessageRefused, match=f"a message to {topic} has a value, give the producer a codec for"):
+            with_body(Message(topic, value=1), codecs)
+    with pytest.raises(ArgumentError, match='give "json"'):
+        find_codecs({"A": "xml"})
+
+
+async def test_a_subscription_has_a_codec_which_sees_topic_and_properties(bolide_broker: Broker) -> None:
+    namesrv = bolide_broker.namesrv_addr
+    async with Producer("P", namesrv, codec={"A": Telling(), "B": "json"}, namespace="ns") as producer:
+        await producer.send(Message("A", value=1, properties={"form": "x"}))
+        await producer.send(Message("B", value=2))
+    expected = {"A": "1 A x A x", "B": 2}
+    pushed: dict[str, Any] = {}
+    filtered: dict[str, Any] = {}
+
+    def take(message: ReceivedMessage) -> None:
+        pushed[message.topic] = message.value
+
+    def wanted(message: ReceivedMessage) -> bool:
+        filtered[message.topic] = message.value
+        return True
+
+    push = PushConsumer("Push", namesrv, start_from="first", codec="json", namespace="ns", filters=(wanted,))
+    push.subscribe("A", "*", take, codec=Telling())
+    push.subscribe("B", "*", take)
+    async with push:
+        await until(lambda: len(pushed) == 2, "both messages")
+    assert pushed == filtered == expected
+    pulled: dict[str, Any] = {}
+    async with PullConsumer("Pull", namesrv, start_from="first", codec="json", namespace="ns") as pull:
+        pull.subscribe("A", codec=Telling())
+        pull.subscribe("B")
+        while len(pulled) < 2:
+            pulled |= {message.topic.removeprefix("ns%"): message.value for message in await pull.poll()}
+        (queue,) = [queue for queue in pull.assignment() if (await pull.pull(queue, 0)).messages and "A" in queue.topic]
+        (message,) = (await pull.pull(queue, 0)).messages
+        assert message.value == pulled["A"]
+    assert pulled == expected
+
+
+async def test_an_undecodable_message_is_dead_and_delays_no_other(bolide_broker: Broker) -> None:
+    namesrv = bolide_broker.namesrv_addr
+    async with Producer("P", namesrv) as producer:
+        queue = (await producer.queues("T"))[0]
+        for body in (b"bad", b"good"):
+            await producer.send(Message("T", body, properties={"form": "x"}), queue=queue)
+    seen: list[str] = []
+    push = PushConsumer("G", namesrv, start_from="first", max_reconsume_times=0)
+    push.subscribe("T", "*", lambda message: seen.append(message.value), codec=Telling())
+    async with push:
+        await until(lambda: seen == ["good T x"] and "%DLQ%G" in bolide_broker.topics(), "a value and a dead letter")

@@ -52,9 +52,7 @@ def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("batch", [0, 5])
 @pytest.mark.parametrize("result", [None, False])
-async def test_an_awaitable_of_a_plain_listener_runs_on_the_loop(
-    result: object, batch: int, in_order: bool
-) -> None:
+async def test_an_awaitable_of_a_plain_listener_runs_on_the_loop(result: object, batch: int, in_order: bool) -> None:
     loops: list[object] = []
 
     async def handle(given: object) -> object:
@@ -173,5 +171,5 @@ def test_a_filter_that_returns_an_awaitable_fails(caplog: pytest.LogCaptureFixtu
         return False
 
     message = a_message()
-    assert wanted_messages([message], [lambda given: wants(given)], None) == ([message], [])  # type: ignore[list-item,return-value]  # a mistake of a user
+    assert wanted_messages([message], [lambda given: wants(given)], lambda given: None) == ([message], [])  # type: ignore[list-item,return-value]  # a mistake of a user
     assert "it is async: give a plain function" in caplog.text

@@ -32,7 +32,9 @@ def check_filters(filters: tuple[FilterMessageHook, ...]) -> tuple[FilterMessage
 
 
 def wanted_messages(
-    messages: list[ReceivedMessage], filters: Sequence[FilterMessageHook], codec: Codec | None
+    messages: list[ReceivedMessage],
+    filters: Sequence[FilterMessageHook],
+    codec_of: Callable[[ReceivedMessage], Codec | None],
 ) -> tuple[list[ReceivedMessage], list[ReceivedMessage]]:
     """Return the messages that pass every filter, and the dropped ones. A filter that raises drops no message."""
     if not filters:
@@ -40,7 +42,7 @@ def wanted_messages(
     kept: list[ReceivedMessage] = []
     dropped: list[ReceivedMessage] = []
     for message in messages:
-        message.codec = codec
+        message.codec = codec_of(message)
         wanted = all(_wants(wants, message) for wants in filters)
         (kept if wanted else dropped).append(message)
     return kept, dropped

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from bolide.client.consuming.flow_options import FlowControl
@@ -43,7 +43,7 @@ PULL_FAILED_PAUSE: Final = 1.0
 
 class Prefetch:
     """The queues of one pull consumer. `suspend` is the time in seconds that a pull may wait at its broker. `assigned`
-    is the filter for queues that the caller assigned."""
+    is the filter for queues that the caller assigned, `codec_of` returns the codec of a queue."""
 
     assigned: Subscription | None = None
     ended = False
@@ -53,13 +53,13 @@ class Prefetch:
         member: GroupMember,
         flow: FlowControl,
         suspend: float,
-        codec: Codec | None,
+        codec_of: Callable[[MessageQueue], Codec | None],
         filters: tuple[FilterMessageHook, ...],
     ) -> None:
         self.member = member
         self._flow = flow
         self._suspend = suspend
-        self._codec = codec
+        self._codec_of = codec_of
         self._filters = filters
         self._arrived = asyncio.Event()
         self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
@@ -245,9 +245,10 @@ class Prefetch:
             self.member.store.update(process_queue.queue, offset)
             return
         if result.messages:
+            codec = self._codec_of(process_queue.queue)
             for message in result.messages:
-                message.codec = self._codec
-            kept, dropped = wanted_messages(result.messages, self._filters, self._codec)
+                message.codec = codec
+            kept, dropped = wanted_messages(result.messages, self._filters, lambda message: codec)
             process_queue.add(result.messages)
             if dropped:
                 self.member.store.update(process_queue.queue, process_queue.done(dropped))

@@ -40,7 +40,7 @@ from bolide.client.messages.arguments import (
     check_topic,
 )
 from bolide.client.messages.checked import ANY, FROM_ZERO, SECONDS_OR_ZERO, checked_methods, documented
-from bolide.client.messages.codec import find_codec
+from bolide.client.messages.codec import Codec, CodecChoice, find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
 from bolide.client.messages.namespace import with_namespace
@@ -85,6 +85,8 @@ class PullConsumer(QueueConsumer):
         """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
         self._auto_commit = auto_commit
         self._codec = find_codec(codec)
+        self._codecs: dict[str, Codec | None] = {}
+        """By topic with the namespace, for topics that have a codec of their own."""
         self._filters = filters
         shared = model_name(model)
         offset_store = check_offset_store(offset_store, offset_folder)
@@ -94,7 +96,7 @@ class PullConsumer(QueueConsumer):
         member = GroupMember(
             group, options, shared, ACTIVELY, start_from, find_strategy(strategy), self._serve, queue_listener
         )
-        self._prefetch = Prefetch(member, flow, suspend, self._codec, filters)
+        self._prefetch = Prefetch(member, flow, suspend, self._codec_of, filters)
         super().__init__(group, member, self._prefetch, interceptors, offset_folder, offset_store)
 
     # -- life
@@ -110,15 +112,29 @@ class PullConsumer(QueueConsumer):
 
     # -- which queues
 
-    def subscribe(self, topic: str, expression: str | Selector = "*", *, parent: str = "") -> None:
+    def subscribe(
+        self, topic: str, expression: str | Selector = "*", *, parent: str = "", codec: CodecChoice = None
+    ) -> None:
         """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
-        For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
+        For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to. `codec` decodes the
+        messages of this topic, instead of the consumer's.
         """
         if self._prefetch.assigned is not None:
             raise ClientStateError("queues are assigned already, subscribe to topics or assign queues, not both")
         check_topic(topic)
+        decoder = find_codec(codec)
         self._member.subscribe(topic, expression, parent)
+        self._use_codec(with_namespace(self._member.options.namespace, topic), decoder)
+
+    def _use_codec(self, topic: str, codec: Codec | None) -> None:
+        if codec is None:
+            self._codecs.pop(topic, None)
+        else:
+            self._codecs[topic] = codec
+
+    def _codec_of(self, queue: MessageQueue) -> Codec | None:
+        return self._codecs.get(queue.topic, self._codec)
 
     async def unsubscribe(self, topic: str) -> None:
         """Release the queues of a topic."""
@@ -129,21 +145,29 @@ class PullConsumer(QueueConsumer):
             await self._member.release(topic)
 
     async def assign(
-        self, queues: Iterable[MessageQueue], expression: str | Selector = "*", *, parent: str = ""
+        self,
+        queues: Iterable[MessageQueue],
+        expression: str | Selector = "*",
+        *,
+        parent: str = "",
+        codec: CodecChoice = None,
     ) -> None:
         """Read exactly these queues, starting at the group's stored offsets, even if other members read them.
 
-        Call it after `start`. For light queues (LMQ) `parent` is the topic their messages are sent to.
+        Call it after `start`. For light queues (LMQ) `parent` is the topic their messages are sent to. `codec` decodes
+        the messages of these queues' topics, instead of the consumer's.
         """
         if self._member.subscriptions:
             raise ClientStateError("topics are subscribed already, subscribe to topics or assign queues, not both")
         wanted = check_queues("queues", queues)
+        decoder = find_codec(codec)
         self._prefetch.assigned = subscription("", expression, self._member.options.world.wall_ms())
         for topic in dict.fromkeys(queue.topic for queue in wanted):
             check_parent(topic, parent)
             if parent:
                 self._member.instance.parents[topic] = with_namespace(self._member.options.namespace, parent)
             await self._member.instance.route(topic)
+            self._use_codec(topic, decoder)
         await self._member.take_exactly(wanted)
 
     async def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
@@ -202,9 +226,10 @@ class PullConsumer(QueueConsumer):
             instance,
             PullRequest(self._member.group, queue, offset, wanted, max_messages, wait, send_subscription=True),
         )
+        decoder = self._codec_of(queue)
         for message in result.messages:
-            message.codec = self._codec
-        result.messages, _ = wanted_messages(result.messages, self._filters, self._codec)
+            message.codec = decoder
+        result.messages, _ = wanted_messages(result.messages, self._filters, lambda message: decoder)
         return result
 
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:

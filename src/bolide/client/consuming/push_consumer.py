@@ -58,7 +58,7 @@ from bolide.client.messages.checked import (
     checked_methods,
     documented,
 )
-from bolide.client.messages.codec import find_codec
+from bolide.client.messages.codec import Codec, CodecChoice, find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
 from bolide.client.messages.listener import BatchListener, Listener, ListenerCall
@@ -133,7 +133,7 @@ class PushConsumer(QueueConsumer):
         shared = model_name(model)
         offset_store = check_offset_store(offset_store, offset_folder)
         self._codec = find_codec(codec)
-        settings = PullSettings(flow, suspend, send_subscription, filters, self._codec)
+        settings = PullSettings(flow, suspend, send_subscription, filters)
         options = ClientOptions.of(namesrv, fixed_name=shared == BROADCASTING, **connection)
         if trace:
             interceptors = (*interceptors, tracer(f"{group}-CONSUME", options))
@@ -144,19 +144,33 @@ class PushConsumer(QueueConsumer):
         self._locks = HeldLocks(member)
         self._threads = options.world.pool(concurrency, f"bolide-{group}")
         self._consumption = self._make_consumption(member)
-        self._pulls = QueuePulls(member, settings, self._consumption, self._locks if orderly else None)
+        self._pulls = QueuePulls(member, settings, self._consumption, self._codec_of, self._locks if orderly else None)
         super().__init__(group, member, self._pulls, interceptors, offset_folder, offset_store, self._consumption)
 
     # -- subscriptions
 
     @overload
     def subscribe(
-        self, topic: str, expression: str | Selector, listener: Listener, *, batch: Literal[0] = 0, parent: str = ""
+        self,
+        topic: str,
+        expression: str | Selector,
+        listener: Listener,
+        *,
+        batch: Literal[0] = 0,
+        parent: str = "",
+        codec: CodecChoice = None,
     ) -> None: ...
 
     @overload
     def subscribe(
-        self, topic: str, expression: str | Selector, listener: BatchListener, *, batch: int, parent: str = ""
+        self,
+        topic: str,
+        expression: str | Selector,
+        listener: BatchListener,
+        *,
+        batch: int,
+        parent: str = "",
+        codec: CodecChoice = None,
     ) -> None: ...
 
     def subscribe(
@@ -167,6 +181,7 @@ class PushConsumer(QueueConsumer):
         *,
         batch: Annotated[int, FROM_ZERO] = 0,
         parent: str = "",
+        codec: CodecChoice = None,
     ) -> None:
         """Subscribe to messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
@@ -174,14 +189,19 @@ class PushConsumer(QueueConsumer):
         queue. It may be async, or synchronous (then it runs in a thread). If it returns nothing, the messages are
         consumed. False, `ConsumeResult.RETRY` or an exception mean a retry; an int is the number of consumed messages
         at the front of the list. For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
+        `codec` decodes the messages of this topic, instead of the consumer's.
         """
         check_topic(topic)
         check_parent(topic, parent)
         check_callable("listener", listener, "messages" if batch else "message")
         world = self._member.options.world
-        seen = around(listener, batch, self._group, self._interceptors, self._codec, world)
-        self._listeners.add(topic, ListenerCall(seen, batch))
+        decoder = self._codec if codec is None else find_codec(codec)
+        seen = around(listener, batch, self._group, self._interceptors, decoder, world)
+        self._listeners.add(topic, ListenerCall(seen, batch, decoder))
         self._member.subscribe(topic, expression, parent)
+
+    def _codec_of(self, message: ReceivedMessage) -> Codec | None:
+        return self._listeners.of(message).codec
 
     async def unsubscribe(self, topic: str) -> None:
         """Remove the subscription of a topic, so that the other members get its queues.

@@ -30,7 +30,7 @@ from bolide.client.consuming.pull import (
 from bolide.client.messages.codec import Codec
 from bolide.client.messages.errors import ClientStateError, ResponseError, refusal_of
 from bolide.client.messages.queue import MessageQueue
-from bolide.client.messages.received import show_origin
+from bolide.client.messages.received import ReceivedMessage, show_origin
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID, RETRY_PREFIX
 from bolide.remoting import codes
@@ -52,21 +52,27 @@ class PullSettings(Struct, frozen=True):
     suspend: float
     send_subscription: bool
     filters: tuple[FilterMessageHook, ...]
-    codec: Codec | None
 
 
 class QueuePulls:
-    """The pulls of one group member; `consumption` processes their messages. A `QueueOwner`.
+    """The pulls of one group member; `consumption` processes their messages. A `QueueOwner`. `codec_of` returns the
+    codec of a message for the filters.
 
     With `locks`, for an orderly consumer, a queue is pulled only while its lock is held.
     """
 
     def __init__(
-        self, member: GroupMember, settings: PullSettings, consumption: Consumption, locks: HeldLocks | None = None
+        self,
+        member: GroupMember,
+        settings: PullSettings,
+        consumption: Consumption,
+        codec_of: Callable[[ReceivedMessage], Codec | None],
+        locks: HeldLocks | None = None,
     ) -> None:
         self.member = member
         self._settings = settings
         self._consumption = consumption
+        self._codec_of = codec_of
         self._locks = locks
         self._tasks: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._paused = PausedQueues()
@@ -227,7 +233,7 @@ class QueuePulls:
             for message in result.messages:
                 show_origin(message, self.member.options.namespace)
         if result.messages:
-            kept, dropped = wanted_messages(result.messages, self._settings.filters, self._settings.codec)
+            kept, dropped = wanted_messages(result.messages, self._settings.filters, self._codec_of)
             process_queue.add(result.messages)
             if dropped:
                 self.member.store.update(process_queue.queue, process_queue.done(dropped))

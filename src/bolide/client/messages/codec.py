@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
+from bolide.client.messages.arguments import check_callable
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.message import Message
 from bolide.client.messages.user_code import raise_interruption
@@ -25,19 +27,33 @@ class CodecError(BolideError, ValueError):
     """The codec cannot decode a body: the sender uses another codec, or another version of the type."""
 
 
+class CodecContext(Protocol):
+    """The message of a body: a `Message` that is sent, or a `ReceivedMessage`. A codec must not change it."""
+
+    @property
+    def topic(self) -> str:
+        """The topic it is sent to, also after retries."""
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the application; of a received message also those of the protocol."""
+
+
 @runtime_checkable
 class Codec(Protocol):
     """Interface of a codec. Both methods may raise any exception."""
 
-    def encode(self, value: Any) -> bytes:
-        """Return the body for a value."""
+    def encode(self, value: Any, context: CodecContext) -> bytes:
+        """Return the body for a value. `context` is the message to send."""
 
-    def decode(self, body: bytes) -> Any:
-        """Return the value of a body."""
+    def decode(self, body: bytes, context: CodecContext) -> Any:
+        """Return the value of a body. `context` is the message received."""
 
 
 CodecChoice = Codec | str | type | None
 """A codec; ``"json"``; or a type whose values are sent as JSON."""
+CodecsByTopic = CodecChoice | Mapping[str, CodecChoice]
+"""A codec for all topics, or several by topic."""
 
 
 class JsonCodec:
@@ -52,11 +68,11 @@ class JsonCodec:
     def __repr__(self) -> str:
         return f"JsonCodec({'' if self.kind is Any else _name(self.kind)})"
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: Any, context: CodecContext | None = None) -> bytes:
         """Return a value as JSON."""
         return self._encoder.encode(value)
 
-    def decode(self, body: bytes) -> Any:
+    def decode(self, body: bytes, context: CodecContext | None = None) -> Any:
         """Decode a value. Raises `msgspec.ValidationError` or `msgspec.DecodeError`."""
         return self._decoder.decode(body)
 
@@ -72,12 +88,12 @@ class PydanticCodec:
     def __repr__(self) -> str:
         return f"PydanticCodec({_name(self.kind)})"
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: Any, context: CodecContext | None = None) -> bytes:
         """Return a value as JSON."""
         body: bytes = self._adapter.dump_json(value)
         return body
 
-    def decode(self, body: bytes) -> Any:
+    def decode(self, body: bytes, context: CodecContext | None = None) -> Any:
         """Decode a value. Raises `pydantic.ValidationError`."""
         return self._adapter.validate_json(body)
 
@@ -105,19 +121,47 @@ def find_codec(choice: CodecChoice) -> Codec | None:
         raise ArgumentError(
             f'codec {choice!r} has no encode and decode, give "json", a type, or an object with both', "codec"
         )
+    check_callable("codec.encode", choice.encode, "value, context")
+    check_callable("codec.decode", choice.decode, "body, context")
     return choice
 
 
-def with_body(message: Message, codec: Codec | None) -> Message:
+class TopicCodecs:
+    """The codecs of a producer by topic, without the namespace."""
+
+    def __init__(self, by_topic: Mapping[str, Codec | None]) -> None:
+        self._by_topic = by_topic
+
+    def of(self, topic: str) -> Codec | None:
+        """Return the codec of a topic, or None."""
+        return self._by_topic.get(topic)
+
+
+def find_codecs(choice: CodecsByTopic) -> Codec | TopicCodecs | None:
+    """Return the codec, or the codecs by topic, for a user's choice. Raises `ArgumentError`."""
+    if isinstance(choice, Mapping):
+        return TopicCodecs({topic: find_codec(each) for topic, each in choice.items()})
+    return find_codec(choice)
+
+
+def codec_of(codec: Codec | TopicCodecs | None, topic: str) -> Codec | None:
+    """Return the codec of a topic, or None."""
+    return codec.of(topic) if isinstance(codec, TopicCodecs) else codec
+
+
+def with_body(message: Message, codecs: Codec | TopicCodecs | None) -> Message:
     """Return the message with its value encoded as the body. Raises `MessageRefused` if it cannot be encoded."""
     if message.value is NO_VALUE:
         return message
     if message.body:
         raise MessageRefused(f"a message to {message.topic} has a body and a value, give one of them", "value")
+    codec = codec_of(codecs, message.topic)
     if codec is None:
-        raise MessageRefused(f"a message to {message.topic} has a value, give the producer a codec", "value")
+        raise MessageRefused(
+            f"a message to {message.topic} has a value, give the producer a codec for this topic", "value"
+        )
     try:
-        return replace(message, body=codec.encode(message.value))
+        return replace(message, body=codec.encode(message.value, message))
     except BaseException as error:
         raise_interruption(error)
         raise MessageRefused(
@@ -125,12 +169,12 @@ def with_body(message: Message, codec: Codec | None) -> Message:
         ) from error
 
 
-def value_of(body: bytes, codec: Codec | None, place: str) -> Any:
-    """Decode the value of a received body. Raises `CodecError`."""
+def value_of(body: bytes, codec: Codec | None, message: CodecContext) -> Any:
+    """Decode the value of the body of a received message. Raises `CodecError`."""
     if codec is None:
-        raise CodecError(f"{place} has bytes only, give the consumer a codec to read values")
+        raise CodecError(f"{message!r} has bytes only, give the consumer a codec to read values")
     try:
-        return codec.decode(body)
+        return codec.decode(body, message)
     except BaseException as error:
         raise_interruption(error)
-        raise CodecError(f"{codec!r} cannot decode the body of {place}: {reason(error)}") from error
+        raise CodecError(f"{codec!r} cannot decode the body of {message!r}: {reason(error)}") from error

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from bolide.client.messages.arguments import check_count
-from bolide.client.messages.codec import CodecError
+from bolide.client.messages.codec import Codec, CodecError
 from bolide.client.messages.message import MAX_DELAY_LEVEL
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.user_code import raise_interruption
@@ -67,13 +67,14 @@ class RetryLater(Exception):
 
 class ListenerCall:
     """A user's listener, inspected once. `batch` is the maximum number of messages per call,
-    or 0 for a single message."""
+    or 0 for a single message. `codec` decodes its messages."""
 
-    __slots__ = ("batch", "is_async", "listener")
+    __slots__ = ("batch", "codec", "is_async", "listener")
 
-    def __init__(self, listener: Listener | BatchListener, batch: int = 0) -> None:
+    def __init__(self, listener: Listener | BatchListener, batch: int = 0, codec: Codec | None = None) -> None:
         self.listener: Callable[[Any], Any] = listener
         self.batch = batch
+        self.codec = codec
         called = getattr(listener, "__call__", None)  # noqa: B004  the method, to see whether it is async
         self.is_async = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(called)
 

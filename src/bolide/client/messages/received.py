@@ -62,7 +62,7 @@ class ReceivedMessage:
         """The body as decoded by the consumer's codec; decoded once. Raises `CodecError` or `CompressionError`."""
         value = self._value
         if value is NO_VALUE:
-            value = self._value = value_of(self.body, self.codec, repr(self))
+            value = self._value = value_of(self.body, self.codec, self)
         return value
 
     def value_as(self, kind: type[_Value]) -> _Value:

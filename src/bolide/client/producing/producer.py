@@ -19,7 +19,7 @@ from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import check_several
 from bolide.client.messages.checked import ANY, FROM_ONE, FROM_ZERO, SECONDS, Allowed, checked_methods, documented
-from bolide.client.messages.codec import CodecChoice, find_codec
+from bolide.client.messages.codec import CodecsByTopic, codec_of, find_codecs
 from bolide.client.messages.errors import ClientStateError, MessageRefused
 from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import with_namespace
@@ -58,7 +58,7 @@ class ProducerOptions(ConnectionOptions, total=False):
     compression: str
     max_body: int
     queue_count: int
-    codec: CodecChoice
+    codec: CodecsByTopic
     interceptors: tuple[Interceptor, ...]
     trace: bool
 
@@ -100,8 +100,10 @@ class Producer(Closeable):
         ] = DEFAULT_MAX_MESSAGE_SIZE,
         queue_count: Annotated[int, FROM_ONE("Queues on each broker of a topic that a send creates.")] = 4,
         codec: Annotated[
-            CodecChoice,
-            ANY("Makes the body of a message out of its `value`.", '`"json"`, a type, a `Codec`, None'),
+            CodecsByTopic,
+            ANY(
+                "Makes the body of a message out of its `value`.", '`"json"`, a type, a `Codec`, several by topic, None'
+            ),
         ] = None,
         interceptors: Annotated[tuple[Interceptor, ...], ANY("Called around each send.", "`Interceptor` objects")] = (),
         trace: Annotated[bool, ANY("Send a message trace of each message, as RocketMQ's clients do.")] = False,
@@ -118,7 +120,7 @@ class Producer(Closeable):
             compress_above=compress_above,
             compression=NAMES[compression],
             max_body=max_body,
-            codec=find_codec(codec),
+            codec=find_codecs(codec),
             interceptors=interceptors,
         )
         self._group = group
@@ -316,7 +318,7 @@ class Producer(Closeable):
             await sender.accept(message, queue, deadline - sender.loop.time(), marks=marks).future
             async with asyncio.timeout_at(deadline):
                 received = await answer
-            received.codec = sender.codec
+            received.codec = codec_of(sender.codec, message.topic)
             return received
         except RequestTimeout:
             raise

@@ -13,7 +13,7 @@ from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.process_id import process_id
 from bolide.client.instance.unique_id import UniqueIds
 from bolide.client.messages.arguments import check_seconds
-from bolide.client.messages.codec import Codec
+from bolide.client.messages.codec import Codec, TopicCodecs
 from bolide.client.messages.errors import ClientStateError, TooFast
 from bolide.client.messages.send_result import SendResult
 from bolide.client.producing.latency_faults import LatencyFaults
@@ -43,7 +43,7 @@ class SendSettings:
     compress_above: int
     compression: int
     max_body: int
-    codec: Codec | None
+    codec: Codec | TopicCodecs | None
     interceptors: tuple[Interceptor, ...]
 
 

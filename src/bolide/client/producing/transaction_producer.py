@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final, Self, Unpack
 from bolide.client.instance.options import DEFAULT_NAMESRV, Group, NameServers
 from bolide.client.messages.arguments import check_method
 from bolide.client.messages.checked import ANY, FROM_ONE, SECONDS, checked_methods, documented
+from bolide.client.messages.codec import codec_of
 from bolide.client.messages.errors import DamagedMessage, MessageRefused
 from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import with_namespace, without_namespace
@@ -138,10 +139,10 @@ class TransactionProducer(Producer):
             log.error("%s checks a transaction, but its message is damaged: %s", address, error)
             return True
         sender = self._sender
-        message.codec = sender.codec
         if message.get_property(names.PGROUP) != sender.group or sender.joined is None:
             return False
         message.topic = without_namespace(sender.options.namespace, message.topic)
+        message.codec = codec_of(sender.codec, message.topic)
         sender.joined.spawn(self._answer_check(address, message, command.ext()), f"transaction {message.message_id}")
         return True
 
