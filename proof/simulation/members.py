@@ -206,6 +206,8 @@ class Members:
             if self._elected.takes(clone):
                 self._replicas._ledger.crashed(name)
             self._cluster.kill(clone)
+            # Until the controller misses its heartbeats, it counts a copy that took the member's id.
+            await self._cluster.sleep(PATIENCE_S)
 
     async def _start_clone(self, clone: str) -> None:
         try:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from proof.kit.waiting import until
 from tests.node.replication.controlled import ControlledSet, controlled
@@ -66,6 +67,26 @@ async def test_an_older_copy_that_starts_first_waits_for_the_others(
         third = await of.start("c", **SETTINGS)
         await until(lambda: again.parts.role.may_write or third.parts.role.may_write)
         assert int(of.master().store.end_offset) == end
+
+
+async def test_replica_stops_following_when_another_broker_has_taken_its_id(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A copy may register while the controller does not hear from the original, which still reaches the master."""
+    async with controlled(tmp_path) as of:
+        _, second = await of.pair(**SETTINGS)
+        sets = of.controller._controller.sets
+        known = sets["broker-a"].value
+        moved = replace(known.replicas[2], address="10.0.0.9:1", life="copy")
+        with caplog.at_level(logging.WARNING):
+            sets["broker-a"] = sets["broker-a"]._replace(value=replace(known, replicas={**known.replicas, 2: moved}))
+            await until(lambda: "a broker at 10.0.0.9:1 has registered as replica 2" in caplog.text)
+            side = second._replication.side
+            assert side is not None and side.side is None, "it follows nobody"
+            await until(lambda: "move its files" in caplog.text)
+        sets["broker-a"] = sets["broker-a"]._replace(value=replace(sets["broker-a"].value, replicas=known.replicas))
+        await of.all_in_sync(1, 2)
+        assert codes_of(await send(of.master(), 5)) == OK
 
 
 async def test_a_copied_folder_is_refused_while_its_original_lives_and_afterwards(

@@ -13,7 +13,7 @@ from bolide.node.replication.controllers import Controllers
 from bolide.node.replication.membership import Membership
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
-from bolide.remoting.bodies.controller import SyncStateSet
+from bolide.remoting.bodies.controller import BrokerReplicasInfo, SyncStateSet
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.replication.standing import Standing, Told
 from bolide.replication.sync_set import SyncSet
@@ -23,7 +23,7 @@ from tests.node.brokers import options
 
 
 class Answering(Controllers):
-    """Controllers that answer each question with the next of these codes."""
+    """Controllers that answer each question with the next of these codes, and know of no addresses."""
 
     def __init__(self, *answers: int) -> None:
         super().__init__(("127.0.0.1:1",), THE_WORLD, None, None)
@@ -32,6 +32,8 @@ class Answering(Controllers):
         self.set_epoch = 0
 
     async def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
+        if code == codes.CONTROLLER_GET_SYNC_STATE_DATA:
+            return make_response(make_request(code, 0, ext), codes.SUCCESS, body=encode_body(BrokerReplicasInfo()))
         state = {"masterBrokerId": "1", "masterAddress": "127.0.0.1:2", "masterEpoch": "1"}
         told = encode_body(SyncStateSet(self.members, self.set_epoch))
         return make_response(make_request(code, 0, ext), self.answers.pop(0), "no", ext=state, body=told)

@@ -6,8 +6,8 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.node.replication.broker_identity import Applied
 from bolide.node.replication.controllers import Controllers, NoController
 from bolide.remoting import codes
-from bolide.remoting.bodies.base import decode_answer
-from bolide.remoting.bodies.controller import SyncStateSet
+from bolide.remoting.bodies.base import decode_answer, encode_body
+from bolide.remoting.bodies.controller import BrokerReplicasInfo, ReplicasInfo, SyncStateSet
 from bolide.remoting.command import Command
 from bolide.remoting.headers.base import Header
 from bolide.remoting.headers.controller import (
@@ -28,6 +28,10 @@ from bolide.world.contract import World
 
 class NotRegistered(NoController):
     """The controller has no replica of this set."""
+
+
+class IdentityTaken(NoController):
+    """The controller has this replica's id at another address."""
 
 
 class ControllerRequests:
@@ -102,6 +106,18 @@ class ControllerRequests:
         master = header.master_broker_id if address else None
         return Told(master, address, header.master_epoch, members, body.sync_state_set_epoch)
 
+    async def check_identity(self, own_id: int) -> None:
+        """Raise `IdentityTaken` if a broker at another address has registered with this id."""
+        body = encode_body([self._name])
+        answer = await self._ask(codes.CONTROLLER_GET_SYNC_STATE_DATA, None, body=body)
+        known = decode_answer(answer.body, BrokerReplicasInfo).replicas_info_table.get(self._name, ReplicasInfo())
+        for replica in (*known.in_sync_replicas, *known.not_in_sync_replicas):
+            if replica.broker_id == own_id and replica.broker_address != self._address:
+                raise IdentityTaken(
+                    f"a broker at {replica.broker_address} has registered as replica {own_id} of {self._name} while "
+                    f"this broker was away: stop it if it runs with a copy of this store"
+                )
+
     def beat(self, own_id: int, stands: tuple[int, int, int], claims: Claims) -> None:
         """Send a heartbeat to all controllers. `stands` is `RoleTaker.stands`."""
         end, confirmed, epoch = stands
@@ -131,10 +147,16 @@ class ControllerRequests:
         )
 
     async def _ask(
-        self, code: int, header: Header, also: frozenset[int] = frozenset(), claims: Claims = NO_CLAIMS
+        self,
+        code: int,
+        header: Header | None,
+        also: frozenset[int] = frozenset(),
+        claims: Claims = NO_CLAIMS,
+        body: bytes = b"",
     ) -> Command:
         """Return a response with SUCCESS or a code in `also`. Raises `NoController` for any other code."""
-        answer = await self._controllers.ask(code, header.to_ext() | claims.to_ext())
+        ext = {} if header is None else header.to_ext()
+        answer = await self._controllers.ask(code, ext | claims.to_ext(), body)
         if answer.code != codes.SUCCESS and answer.code not in also:
             name = codes.request_name(code)
             raise NoController(f"{name} failed with {codes.response_name(answer.code)}: {answer.remark}")

@@ -15,7 +15,7 @@ from typing import Any, Final
 from bolide.broker.core.options import BrokerOptions
 from bolide.errors import BolideError, ConfigError
 from bolide.node.replication.broker_identity import Applied, BrokerIdentity
-from bolide.node.replication.controller_requests import ControllerRequests, NotRegistered
+from bolide.node.replication.controller_requests import ControllerRequests, IdentityTaken, NotRegistered
 from bolide.node.replication.controllers import Controllers
 from bolide.node.replication.role_taker import RoleTaker
 from bolide.node.replication.sync_state_set import FIRST_RETRY_S, SyncStateSetReporter, wait_for
@@ -201,9 +201,16 @@ class Membership:
 
     async def _told(self) -> Told:
         try:
+            await self._requests.check_identity(self.standing.own_id)
             return await self._requests.told()
         except NotRegistered:
             self._registered = False
+            raise
+        except IdentityTaken:
+            # Two brokers must not acknowledge in the name of one replica.
+            self._registered = False
+            self.standing.lost()
+            await self._part.lose()
             raise
 
     def _count(self, told: Told) -> None:
