@@ -21,7 +21,6 @@ PUBLIC_CLASS = 100
 """Lines from which a public class has a file of its own."""
 LONG_CLASSES = {
     "src/bolide/broker/tables/consumer_offsets.py:ConsumerOffsets": "one table; its counts and rows change with it",
-    "src/bolide/broker/tables/topics.py:TopicTable": "one table; a row is told, guessed, unsaved or denied",
     "src/bolide/client/consuming/group_member.py:GroupMember": "one round: join, share the queues, serve them, leave",
     "src/bolide/client/producing/sending.py:Sending": "one send from its first try to its result",
     "src/bolide/controller/server.py:Controller": "a row and a short handler for each request code",
