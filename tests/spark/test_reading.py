@@ -16,6 +16,13 @@ from tests.spark.produce import send
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
+def test_a_read_describes_itself() -> None:
+    nothing: Any = None
+    found = str(read_stream(nothing, namesrv="h:1", subscribe="T", startingOffsets="earliest"))
+    assert found == "a stream that reads T at the name servers h:1 as group bolide-spark, starting at earliest"
+    assert str(read(nothing, namesrv="h:1", subscribe="T")).startswith("a batch that reads T at")
+
+
 @pytest.mark.parametrize(
     ("term", "given", "options"),
     [

@@ -10,7 +10,6 @@ _PAIRS: Final = {
     "bootstrap.servers": "namesrv",
     "kafka.group.id": "group",
     "groupid": "group",
-    "groupidprefix": "group",
     "consumergroup": "group",
     "kafka.max.poll.records": "pullBatchSize",
     "kafka.request.timeout.ms": "requestTimeoutMs",

@@ -57,6 +57,11 @@ class Read:
         """The conditions that Spark applies itself, as SQL, one text per `where`."""
         return tuple(text for text, _ in self._left)
 
+    def __str__(self) -> str:
+        """A sentence about the read. Raises `OptionError` if an option is unknown, invalid or missing."""
+        kind = "a stream that" if self.streaming else "a batch that"
+        return f"{kind} {read_options(self.options, self.streaming)}"
+
     def load(self) -> DataFrame:
         """The rows, a stream of them after `read_stream`."""
         reader: Any = self.spark.readStream if self.streaming else self.spark.read

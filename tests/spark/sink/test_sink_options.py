@@ -40,6 +40,12 @@ def test_defaults_and_the_log_beside_the_checkpoint() -> None:
     assert sink_options(ONCE).commit_log == ""
 
 
+def test_a_write_describes_itself() -> None:
+    assert str(sink_options(GOOD)) == "writes to topic T at the name servers h:1, at-least-once"
+    once = sink_options({"namesrv": "h:1", "mode": "exactly-once", "commitLog": "/log"}, streaming=True)
+    assert str(once) == "writes to the topics of its rows at the name servers h:1, exactly-once, with its log in /log"
+
+
 @pytest.mark.parametrize(
     ("options", "streaming", "text"),
     [

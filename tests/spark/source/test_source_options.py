@@ -29,6 +29,26 @@ def test_defaults() -> None:
     assert read_options(BASE, streaming=True).starting.kind == "latest"
 
 
+def test_a_prefix_and_the_selection_name_the_group() -> None:
+    def group(**more: str) -> str:
+        return read_options({"namesrv": "h:1", "groupIdPrefix": "etl", **more}, streaming=True).group
+
+    assert re.fullmatch("etl-[0-9a-f]{12}", group(subscribe="T"))
+    assert group(subscribe="T") == group(path="T") == group(topic="T", startingOffsets="earliest")
+    assert (
+        len({group(subscribe="T"), group(subscribe="U"), group(subscribePattern="T"), group(topic="T", queueIds="0")})
+        == 4
+    )
+    with pytest.raises(OptionError, match="so their commits would mix"):
+        group(subscribe="T", commitOffsets="true")
+
+
+def test_a_read_describes_itself() -> None:
+    given = {"namesrv": "h:1,h:2", "topic": "T,U", "accessKey": "alice", "secretKey": "s3cret"}
+    options = read_options(given, streaming=True)
+    assert str(options) == "reads T, U at the name servers h:1, h:2 as group bolide-spark, starting at latest"
+
+
 def test_the_secret_is_not_printed() -> None:
     options = read_options({"namesrv": "n:1", "topic": "T", "accessKey": "alice", "secretKey": "s3cret"})
     assert options.secret_key == "s3cret" and "s3cret" not in repr(options)
@@ -59,6 +79,9 @@ def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() ->
     ("extra", "text"),
     [
         ({"startingOffset": "earliest"}, "startingOffset is unknown to format rocketmq: did you mean startingOffsets"),
+        ({"groupIdPrefix": "a b"}, "groupIdPrefix takes up to 200 letters"),
+        ({"groupIdPrefix": "p", "group": "g"}, "options group and groupIdPrefix exclude each other"),
+        ({"groupIdPrefix": "p", "startingOffsets": "group"}, "groupIdPrefix .*: set group to use commitOffsets or"),
         ({"colour": "red"}, "colour is unknown to format rocketmq; known are .*subscribe"),
         ({"kafka.bootstrap.servers": "h:1"}, "kafka.bootstrap.servers is unknown to format rocketmq: set namesrv"),
         ({"kafka.fetch.max.bytes": "1"}, "is one of Kafka's clients, which are not used"),

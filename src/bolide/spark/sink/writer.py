@@ -6,6 +6,7 @@ every batch of a stream, for its tasks and for its commit. They share only the r
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+_LOG: Final = logging.getLogger("bolide.spark")
 ONLY_BATCH: Final = 0
 """Number of the only batch of a batch write."""
 
@@ -82,6 +84,7 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
         raise OptionError('a topic cannot be overwritten: use .mode("append")')
     checked = sink_options(options)
     check_columns(schema, checked)
+    _LOG.info("a job %s", checked)
     return BatchWriter(checked)
 
 
@@ -91,4 +94,5 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
         raise OptionError('a topic cannot be overwritten: use .outputMode("append") or "update"')
     checked = sink_options(options, streaming=True)
     check_columns(schema, checked)
+    _LOG.debug("a micro-batch %s", checked)
     return StreamWriter(checked)

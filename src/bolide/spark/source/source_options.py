@@ -6,8 +6,10 @@ known ones: a misspelt limit that is silently ignored costs more than an error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from hashlib import blake2b
 from typing import Final
 
 from bolide.spark.body.body_format import CORRUPT_RECORD, BodyFormat, read_body_format
@@ -38,6 +40,12 @@ _SELECTED: Final = Option(
     '`columns="body, property.colour"`. A narrower `.schema(...)` does the same. Spark has no other way to leave '
     "columns out, and each costs time",
 )
+
+
+def _prefix(name: str, text: str) -> str:
+    if not re.fullmatch(r"[%|\w-]{1,200}", text, re.ASCII):
+        raise OptionError(f"option {name} takes up to 200 letters, digits and % | - _ only, not {text!r}")
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +92,14 @@ class SourceOptions(ClusterAccess):
         whole_number(0, 86_400_000),
         "60000",
     )
+    group_id_prefix: str = option(
+        _STREAMS,
+        "instead of `group`: the group is this prefix, a dash and twelve digits computed from the selected topics and "
+        "queues, so reads of different topics have different groups, and one right to `Group:PREFIX*` suffices",
+        _prefix,
+        absent="",
+        shown="",
+    )
     max_offsets_per_trigger: int = option(
         _STREAMS,
         "offsets that a micro-batch covers at most: one for each queue with lag, the rest in proportion to the lag; "
@@ -113,6 +129,13 @@ class SourceOptions(ClusterAccess):
     def extra_columns(self) -> dict[str, str]:
         """Return the columns that the options add to a read, with their types."""
         return {**self.body.columns(), **self.bad_records.columns()}
+
+    def __str__(self) -> str:
+        """A sentence about the read, without passwords."""
+        return (
+            f"reads {self.selection} at the name servers {', '.join(self.namesrv)} as group {self.group}, starting at"
+            f" {self.starting.kind}"
+        )
 
 
 READ_OPTIONS: Final = (
@@ -156,10 +179,25 @@ def read_options(options: Mapping[str, str], streaming: bool | None = False) -> 
         body=body,
         bad_records=bad_records,
     )
+    if found.group_id_prefix:
+        found = replace(found, group=_group_of(found, given))
     least, most = found.min_offsets_per_trigger, found.max_offsets_per_trigger
     if most and least > most:
         raise OptionError(f"minOffsetsPerTrigger {least} is more than maxOffsetsPerTrigger {most}: set it to less")
     return found
+
+
+def _group_of(options: SourceOptions, given: Mapping[str, str]) -> str:
+    """Return the group for a prefix: the same in all processes and runs of a query, which do not communicate."""
+    if "group" in given:
+        raise OptionError("options group and groupIdPrefix exclude each other: keep one")
+    if options.commit_offsets or "group" in (options.starting.kind, options.ending.kind):
+        raise OptionError(
+            "option groupIdPrefix gives reads of the same topics one group, so their commits would mix: set group to"
+            " use commitOffsets or the offsets of a group"
+        )
+    selected = blake2b(repr(options.selection).encode(), digest_size=6).hexdigest()
+    return f"{options.group_id_prefix}-{selected}"
 
 
 def reading_over(connection: ClusterAccess) -> SourceOptions:

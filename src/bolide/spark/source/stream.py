@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
@@ -23,6 +24,8 @@ from bolide.spark.spark_versions import (
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
+
+_LOG: Final = logging.getLogger("bolide.spark")
 
 
 class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -108,5 +111,6 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _running(self) -> StreamRun:
         if self._run is None:
+            _LOG.info("a streaming query %s", self._options)
             self._run = StreamRun(self._connect(self._options), self._options)
         return self._run
