@@ -86,6 +86,7 @@ def test_fields_whose_values_the_schema_has() -> None:
             "body.id is bigint, and the schema of its bodies has int: cast it",
         ),
         (AVRO, {"body": struct(id=IntegerType(), x=LongType())}, "has a field x, which the schema of its bodies lacks"),
+        ({**JSON, "body.column": "topic"}, {"topic": struct(id=LongType())}, "body.column names topic.*: rename the"),
         (AVRO, {"body": struct(note=StringType())}, "lacks the field id, which the schema of its bodies requires"),
         (
             AVRO,

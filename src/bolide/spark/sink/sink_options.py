@@ -199,6 +199,10 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
     """Raise `OptionError` if a column is unknown, missing or has the wrong type."""
     typed = bool(options.body.kind)
     body = column_of(options.body)
+    if body != BODY and body in COLUMNS:
+        raise OptionError(
+            f"option body.column names {body}, which the rocketmq sink reads otherwise: rename the struct"
+        )
     for column in schema:
         if typed and column.name == body:
             continue
