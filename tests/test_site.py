@@ -52,7 +52,11 @@ def test_every_page_is_there_and_in_the_navigation_of_the_first(site: Path) -> N
 
 def test_the_version_is_shown_and_the_search_knows_the_words(site: Path) -> None:
     assert f"Bolide {VERSION}" in (site / "cli.html").read_text(encoding="utf-8")
-    assert "flushdisktyp" in (site / "searchindex.js").read_text(encoding="utf-8").lower()
+    index = (site / "searchindex.js").read_text(encoding="utf-8").lower()
+    assert all(f'"{word}":' in index for word in ("flushdisktyp", "docker", "helm", "retri"))
+    ranks = (ROOT / "docs" / "site" / "search.js").read_text(encoding="utf-8")
+    assert ranks in (site / "_static" / "language_data.js").read_text(encoding="utf-8")
+    assert "var Scorer" in ranks and '"protocol/": 0.1' in ranks
     assert (site.parent / "versions.js").read_text() == f'window.bolideVersions = ["{VERSION}"];\n'
 
 

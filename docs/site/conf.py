@@ -1,5 +1,7 @@
 """Sphinx's settings for the site; tools/build_site.py runs it and passes the version."""
 
+from pathlib import Path
+
 project = "Bolide"
 author = "the Bolide contributors"
 extensions = ["myst_parser"]
@@ -13,6 +15,7 @@ nitpicky = True
 html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).with_name("search.js"))
 templates_path = ["templates"]
 html_copy_source = False
 html_show_search_summary = False  # it reads the pages again, which browsers forbid for files on a disk
