@@ -63,7 +63,7 @@ def append_run(
         text += TEXTS
     log.append_encoded(records, stamp)
     at = 40
-    for d in dispatches:  # only now, so that nothing is changed if memory is exhausted
+    for d in dispatches:  # only now, so that the store is unchanged if memory is exhausted
         known[int(read_i64_be(rows, at))][int(d.queue_id)] = int(d.queue_offset + 1)
         at += ROW
         reput.offer(d)

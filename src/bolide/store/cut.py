@@ -102,7 +102,7 @@ class LogCut:
         truncation.
         """
         log, reput, maintenance = self._log, self._reput, self._maintenance
-        # A crash before this line changes nothing. After it, the next start finishes the truncation.
+        # A crash before this line leaves the store unchanged. After it, the next start finishes the truncation.
         self._files.write_file(f"{self._root}/{NAME}", f"{end}\n".encode())
         checkpoint = replace(
             Checkpoint(),
@@ -152,7 +152,7 @@ class LogCut:
         segments.datasync_to(end + 1, end)
         self._queues.truncate(end)
         self._index.truncate(end)
-        # The times of index files prove nothing now: new records may be older than the removed ones.
+        # The times of index files are meaningless now: new records may be older than the removed ones.
         self._index.index_msg_timestamp = 0
         self._index.flush()
         self._queues.flush()

@@ -189,7 +189,7 @@ class MessageStore(Lookups):
         return self._append(message, None, now)
 
     def append_batch(self, messages: list[BrokerMessage], now: i64) -> list[Appended]:
-        """Add messages contiguously in one file, all or none. Raises like `append`."""
+        """Add all messages contiguously in one file, or raise like `append`."""
         self._check_open()
         log = self.log
         size: i64 = 0
@@ -275,7 +275,7 @@ class MessageStore(Lookups):
         try:
             self.queues.deleted.save()
             self.log.write_pending()
-        except Exception as error:  # whatever the cause: no client has been told that these records exist
+        except Exception as error:  # whatever the cause: no client has received a response for these records
             if isinstance(error, DiskFull):
                 self.maintenance.retention.write_refused(int(self._now))
             self.log.give_up_pending()  # does nothing if the log itself failed
@@ -418,7 +418,7 @@ class MessageStore(Lookups):
         """
         end = int(self.log.end_offset)
         if end > 0:  # also of a topic without a queue, because its delayed messages may be in the log
-            # After a power failure before the tombstone is synced, nothing is deleted. After it, a start drops the
+            # After a power failure before the tombstone is synced, the topic still exists. After it, a start drops the
             # existing queues.
             self.queues.deleted.add(topic, end)
         self.numbers.forget(topic)

@@ -174,7 +174,7 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
         return min(90, max(35, self.disk_space_warning_level_ratio)) / 100
 
     def for_bulk_pulls(self) -> StoreOptions:
-        """Return a copy whose limits of pulls are those of bulk pulls, where these are larger."""
+        """Return a copy with the limits of bulk pulls for all pulls, where these are larger."""
         count, size = self.bulk_pull_count, self.bulk_pull_bytes
         return structs.replace(
             self,

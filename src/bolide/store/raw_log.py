@@ -252,8 +252,8 @@ class RawLog:
         log.ends_at(offset + len(part))
 
     def _note_progress(self) -> None:
-        """Copy the last store time from dispatch, and advance the offset at which the next clean start begins to
-        check."""
+        """Copy the last store time from dispatch, and advance the offset from which the next clean start
+        checks."""
         store, log = self._store, self._log
         log.last_store_timestamp = max(log.last_store_timestamp, store.reput.last_store_timestamp)
         if log.end_offset - log.next_check_from >= store.options.clean_start_check_size:

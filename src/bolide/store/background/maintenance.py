@@ -30,7 +30,7 @@ MAX_FLUSH_TRIES: Final = 30
 """Number of consecutive failed flushes, a second apart, after which sends are rejected, because units are kept in
 memory."""
 THOROUGH_BYTES: Final = 256 * 1024 * 1024
-"""Bytes of log after which a thorough flush is also due, so that recovery need not dispatch much more again."""
+"""A thorough flush is also due after this many bytes of log, which limits the work of recovery."""
 
 
 class Maintenance:
@@ -67,7 +67,7 @@ class Maintenance:
         self.confirmed: Callable[[], int] | None = None
         """Returns the offset below which the log is never truncated, for the checkpoint. None: the whole log."""
         self.held: Callable[[], int] | None = None
-        """Returns the offset below which all members of the broker's set hold its log; None without a controller."""
+        """Returns the offset below which all members of the broker's set hold its log, or None without a controller."""
         self._jobs: list[Job] = []
         self._gone: list[str] = []
         """Log files that have expired and are still to be deleted, oldest first."""
@@ -183,7 +183,7 @@ class Maintenance:
     def clean_derived(self) -> str:
         """Delete files of queues and index for deleted log files. Return the reason of a failure, or "".
 
-        Does nothing while log files are pending deletion; it then follows automatically.
+        Waits while log files are pending deletion, and runs after it.
         """
         return "" if self._removing or self._gone else self._clean_derived()
 
@@ -323,7 +323,7 @@ class Maintenance:
         self._remove_files()
         after = int(self._log.segments.min_offset)
         if after != before:
-            # Queue files are kept until the log files are deleted: reads skip units that refer below the log.
+            # Queue files remain until the log files are deleted: reads skip units that refer below the log.
             self._queues.begin_at(after)
 
     def _remove_files(self) -> None:

@@ -59,7 +59,7 @@ class Reput:
         counts its records when it appends them."""
         self.dispatched_offset: i64 = 0
         self.last_store_timestamp: i64 = 0
-        """Store time of the last dispatched record; 0 before the first."""
+        """Store time of the last dispatched record, or 0 before the first."""
         self.last_physical_offset: i64 = 0
         """Start of the last record dispatched."""
         self.sync_failed = False

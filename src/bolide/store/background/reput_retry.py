@@ -16,7 +16,7 @@ from bolide.store.index.index_service import IndexService
 RETRY_MS: Final = 1000
 LONGEST_RETRY_MS: Final = 5000
 DISPATCH_TRIES: Final = 3
-"""Number of failed attempts after which sends are rejected, because they would wait for the file."""
+"""Sends are rejected after this number of failed attempts, because they would wait for the file."""
 
 
 @final

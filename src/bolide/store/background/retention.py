@@ -59,7 +59,7 @@ class Retention:
         self._next_look = 0
 
     def configure(self, options: StoreOptions) -> None:
-        """Apply changed rules from the next round on."""
+        """Apply changed rules, starting with the next round."""
         self._options = options
         self._hours = options.delete_hours()
 
@@ -96,7 +96,7 @@ class Retention:
     def round(self, now: int, wall: int, keep_from: int) -> list[str]:
         """Run one round: set or clear the flag for a full disk, and remove the files to delete from the list.
 
-        Return their paths in the order of deletion. Files at or after the offset `keep_from` are kept.
+        Return their paths in the order of deletion. Omits files at or after the offset `keep_from`.
         """
         self.next_round = now + self._options.clean_resource_interval
         self._next_look = now + LOOK_MS

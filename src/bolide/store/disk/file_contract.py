@@ -148,7 +148,7 @@ class Files(Protocol):
         ...
 
     def list_dir(self, path: str) -> list[str]:
-        """Return the names in a folder, sorted; [] if it is missing or not a folder."""
+        """Return the names in a folder, sorted, or [] if it is missing or not a folder."""
         ...
 
     def size(self, path: str) -> int:

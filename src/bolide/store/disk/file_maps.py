@@ -38,7 +38,7 @@ class FileMaps:
         self._mincore: Callable[[int, int, int], int] | None = calls[1] if calls else None
         self._is_resident: Callable[[int, int, int, int, int], bool] | None = is_resident_call()
         self._maps: dict[int, tuple[memoryview, int, int] | None] = {}
-        """View, address and length; None for a file that cannot be mapped."""
+        """View, address and length, or None for a file that cannot be mapped."""
         self._pages = bytearray(MOST_BYTES // _PAGE + 2)
         self._pages_at = _address(self._pages)
 

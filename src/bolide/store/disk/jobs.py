@@ -144,7 +144,7 @@ class SyncTimer:
         self._metrics = metrics
 
     def run(self) -> None:
-        """A crash between two steps leaves the previous checkpoint, and files at least as new as it describes."""
+        """Write the checkpoint last: a crash leaves the previous one, and files at least as new as it describes."""
         sync_files(self._files, self._paths, self._folders)
         if self._changes:
             self._write_wheel(self._root + "/timerwheel")

@@ -29,7 +29,7 @@ class ColdRead(Exception):
 
 @final
 class Fetched:
-    """Bytes fetched for one request, kept until its response is sent."""
+    """Bytes fetched for one request, until its response is sent."""
 
     def __init__(self) -> None:
         self._pieces: dict[str, list[tuple[Extent, bytes, str]]] = {}

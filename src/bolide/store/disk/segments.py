@@ -134,7 +134,7 @@ class SegmentList:
         self.files.sync_dir(self.folder)
 
     def sync_later(self) -> None:
-        """Mark files for a sync: the process that created them may have died before it synced their names, their
+        """Mark files for a sync: the process that created them may have ended before it synced their names, their
         folders' names, and bytes it wrote or wiped in the newest. Recovery does not rewrite correct content, so nothing
         else would sync it."""
         if self._segments:

@@ -54,7 +54,7 @@ def map_calls() -> tuple[Callable[[int, int, int, int, int, int], int | None], C
 
 @functools.cache
 def read_nowait_call() -> Callable[[int, int, int, int], bytes | None] | None:
-    """Return preadv2 in one step, or None without the native kernel."""
+    """Return preadv2 as one call, or None without the native kernel."""
     try:
         from bolide.store.disk.page_kernel import READS_NOWAIT, read_nowait
     except ImportError:
@@ -64,7 +64,7 @@ def read_nowait_call() -> Callable[[int, int, int, int], bytes | None] | None:
 
 @functools.cache
 def is_resident_call() -> Callable[[int, int, int, int, int], bool] | None:
-    """Return lseek and mincore in one step, or None without the native kernel."""
+    """Return lseek and mincore as one call, or None without the native kernel."""
     try:
         from bolide.store.disk.page_kernel import TELLS_PAGES, is_resident
     except ImportError:

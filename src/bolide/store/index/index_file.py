@@ -33,7 +33,7 @@ ENTRIES_LIMIT: Final = 64 * 1024
 READ_STEPS: Final = 256
 """Cost of reading one record, in entries that a query may read."""
 StoreTime: TypeAlias = Callable[[int], int]
-"""Returns the store time (ms) of the record at a physical offset, -1 if no record is there."""
+"""Returns the store time (ms) of the record at a physical offset, or -1 if there is no record."""
 _CHUNK_SLOTS: Final = 256 * 1024
 _WINDOW: Final = 3276 * ENTRY_SIZE
 _SWAP: Final = sys.byteorder == "little"
@@ -60,7 +60,7 @@ class IndexFile:
         """Number of the next entry; entry 0 is never used."""
         self.dirty = False
         self._begun = True
-        """False until the header contains the times of the first entry; `salvage` needs them for all other entries."""
+        """Whether the header contains the times of the first entry; `salvage` needs them for all other entries."""
         self._entries_at: i64 = entry_start(slots)
         self._waiting = BytesWriter()
         self._waiting_from: i64 = self.index_count
@@ -78,7 +78,7 @@ class IndexFile:
     def put(self, hashed: i64, physical_offset: i64, store_timestamp: i64) -> bool:
         """Add an entry for a key hash (`key_hash`) in memory; return False if the file is full.
 
-        Raises `FileFailed` if the slots cannot be read; nothing has changed then. `settle` writes buffered entries.
+        Raises `FileFailed` if the slots cannot be read; the file is unchanged then. `settle` writes buffered entries.
         """
         count = self.index_count
         if count >= self.entries:
@@ -159,7 +159,7 @@ class IndexFile:
         self.write_entries()
         self._write_slots()
         # Write the slots before the header. After a crash in between, the header counts fewer entries than the slots
-        # name; such slots count as empty.
+        # name; such slots are treated as empty.
         self._write(self._header(), 0)
         self.dirty = False
         if release:

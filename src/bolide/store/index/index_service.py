@@ -1,6 +1,6 @@
 """The index over all index files, which finds records by key: RocketMQ's IndexService.
 
-A file is named after its creation time (17 digits, local time). When a file is full, the next one begins with the end
+A file is named after its creation time (17 digits, local time). When a file is full, the next one starts with the end
 times and offsets of the previous one.
 """
 
@@ -23,7 +23,7 @@ NAME_DIGITS: Final = 17
 MAX_QUERY: Final = 64
 """Java's maxMsgsNumBatch: no query returns more offsets."""
 MAX_STEPS: Final = 1 << 20
-"""Maximum number of entries read by one query, which then returns what it has found. Java reads all of them."""
+"""Maximum number of entries read by one query, which then returns the records found so far. Java reads all of them."""
 _PREFIXES: Final = 4096
 
 
@@ -55,7 +55,7 @@ class IndexService:
         self._full: list[IndexFile] = []
         self._prefixes: dict[str, i64] = {}
         self._begun_at: i64 = -1
-        """Physical offset of a record of which only the first `_begun` entries could be added; -1 = no such record."""
+        """Physical offset of a record with only its first `_begun` entries could be added; -1 = no such record."""
         self._begun: i64 = 0
         self._entry: i64 = 0
         """Number of entries of the current record processed so far."""
@@ -77,7 +77,7 @@ class IndexService:
             if len(name) != NAME_DIGITS or not name.isdigit():
                 continue
             file = self._open(self.folder + "/" + name)
-            # After a crash, keep no file after a deleted one: it would hide the records that must be added again.
+            # After a crash, also delete all later files: they would hide the records that must be added again.
             if file is not None and not (abnormal and removed):
                 self._files.append(file)
             else:
@@ -86,7 +86,7 @@ class IndexService:
         if abnormal:
             removed += self._make_good()
             if self._files and self._files[-1].is_full():
-                # The next file is gone, and it may have contained further entries of a record that begins in this
+                # The next file is missing, and it may have contained further entries of a record that starts in this
                 # file.
                 self._begun_at, self._begun = self._files[-1].newest_record()
             # The process that created the files, or dropped entries of the newest one, may have died before a sync.
@@ -120,7 +120,7 @@ class IndexService:
                 last.salvage(1 << 62)
             if last.drop_last():
                 break
-            # Its only record begins in the previous file, which therefore drops it too.
+            # Its only record starts in the previous file, which therefore drops it too.
             removed.append(self._remove(len(self._files) - 1))
         return removed
 
@@ -281,7 +281,7 @@ class IndexService:
             self._remove(len(self._files) - 1)
 
     def delete_before(self, min_physical_offset: int) -> list[str]:
-        """Delete the oldest files whose entries all lie below the log's first byte, but never the last file."""
+        """Delete the oldest files if all their entries are below the log's first byte, but never the last file."""
         removed: list[str] = []
         while len(self._files) > 1 and self._files[0].end_physical_offset < min_physical_offset:
             removed.append(self._remove(0))

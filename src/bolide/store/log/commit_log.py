@@ -32,7 +32,7 @@ from bolide.store.options import StoreOptions
 RECORD_ALLOWANCE: Final = 64 * 1024
 """Maximum size of a record beyond maxMessageSize."""
 MAX_AHEAD_MS: Final = 1000
-"""Maximum lead of store times over the wall clock up to which they do not go back."""
+"""Store times do not decrease unless they are ahead of the wall clock by more than this."""
 _KEEP_BATCH: Final = 4 * 1024 * 1024
 
 
@@ -204,7 +204,7 @@ class CommitLog:
         return self.last_store_timestamp
 
     def room(self) -> i64:
-        """Return how many bytes of records fit into the current file; 0 if `make_room` must run, or if records have a
+        """Return how many bytes of records fit into the current file, or 0 if `make_room` must run or records have a
         CRC."""
         within = self.end_offset % self.segment_size
         return 0 if within == 0 or self.append_crc else self.segment_size - within - BLANK_SIZE
@@ -305,7 +305,7 @@ class CommitLog:
         lost = self.end_offset
         self.end_offset = self.written_offset
         failed = self._failed_write
-        if failed.end <= self.end_offset:  # otherwise nothing was written over the remains of an earlier write
+        if failed.end <= self.end_offset:  # otherwise the remains of an earlier write are unchanged
             segment_end = self.end_offset - self.end_offset % self.segment_size + self.segment_size
             failed.note(self._starts_from(self.end_offset), min(lost, segment_end))
         self._next_batch()

@@ -16,7 +16,7 @@ class FailedWrite:
 
     def __init__(self, segments: SegmentList) -> None:
         self.end: i64 = 0
-        """End of the remains, or 0 if there are none."""
+        """End of the remains, or 0 without remains."""
         self._segments = segments
         self._starts: list[int] = []
         """Start offsets of records in the remains, ascending."""

@@ -12,7 +12,7 @@ _OVERHEAD: Final = 64
 _JOINED: Final = 64 * 1024
 """Maximum range that is joined from several pieces."""
 _FORGOTTEN: Final = 256
-"""Number of dropped pieces after which the lists are shortened."""
+"""The lists are shortened after this number of dropped pieces."""
 
 
 @final

@@ -66,7 +66,7 @@ def set_identity_aside(files: Files, paths: MemberPaths, folder: str) -> None:
 
 
 def set_aside(files: Files, paths: list[str], folder: str) -> None:
-    """Move the existing ones of these files and folders to `folder`, durably. Raises `FileFailed`."""
+    """Move these files and folders, if they exist, to `folder`, durably. Raises `FileFailed`."""
     parents: dict[str, None] = {}
     for path in paths:
         parent, _, name = path.rpartition("/")

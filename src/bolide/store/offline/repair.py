@@ -77,17 +77,17 @@ class Hole:
 
 @dataclass
 class Plan:
-    """What is wrong with a store, and the planned repair."""
+    """The faults of a store and the planned repair."""
 
     root: str
     log_end: int
     """End of the valid records at the start of the log."""
     reason: str = ""
-    """Reason why the store does not start; "" if no repair is necessary."""
+    """Reason why the store does not start, or "" if no repair is necessary."""
     followers: int = 0
     """Number of valid records after the damage."""
     holes: list[Hole] = field(default_factory=list)
-    """Holes to fill; empty if the log is to be truncated."""
+    """Holes to fill, or [] if the log should be truncated."""
     cut_bytes: int = 0
     """Number of bytes to truncate after `log_end`, up to the last one that is not zero."""
     no_log: bool = False
@@ -269,8 +269,8 @@ class Repair:
         folder = f"{self._root}/repair-{self._files.local_time(now)}"
         self._files.make_dir(folder)
         self._files.sync_dir(self._root)
-        # After a crash from here on, the copies are complete before the first byte of the log changes, and a new plan
-        # finds the remaining work. `abort` makes the next start dispatch from before the first change.
+        # If a crash follows, the copies are complete before the first byte of the log changes, and a new plan finds
+        # the remaining work. `abort` makes the next start dispatch from before the first change.
         if plan.no_log:
             self._set_aside(plan, folder)
             return folder

@@ -22,7 +22,7 @@ class TruncationPlan(Plan):
     """Truncate the log at `log_end`; with `no_log` move the whole log aside."""
 
     replica: str = ""
-    """Replica id, broker name and cluster in the file `brokerIdentity`; "" if it is missing."""
+    """Replica id, broker name and cluster in the file `brokerIdentity`, or "" if it is missing."""
     confirmed_bytes: int = 0
     """Number of truncated bytes that the set is known to have confirmed."""
 

@@ -1,6 +1,6 @@
 """Reads a store that no broker uses: its files by name, and its log record by record, in any state.
 
-Used by `inspect` and `verify`. Writes nothing and takes no lock. Memory: one chunk of the log.
+Used by `inspect` and `verify`. Neither writes nor locks. Memory: one chunk of the log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bolide.store.disk.files import Files
 CHUNK: Final = 8 * 1024 * 1024
 _RECORDS: Final = 65_536
 _OVERLAP: Final = 5 * 1024 * 1024
-"""More than the longest record of a default broker: bytes of a chunk that are read again while searching for a
+"""More than the longest record of a default broker: bytes of a chunk that are re-read while searching for a
 start."""
 
 
@@ -125,7 +125,7 @@ def _walk(
             yield End(file.start + at, blank=True)
             return
         if scanned.end and more:
-            # A chunk may end within a record: read again from the start of the record.
+            # A chunk may end within a record: re-read from the start of the record.
             continue
         rest = data[scanned.end :]
         needed = int.from_bytes(rest[:4], "big", signed=True)

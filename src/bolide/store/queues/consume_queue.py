@@ -57,7 +57,7 @@ class ConsumeQueue:
         self.max_offset: i64 = 0
         """Number of units, which is the next queue offset."""
         self.max_physical_offset: i64 = -1
-        """End of the last added record; -1 if there is none. Records that end at or before it are duplicates."""
+        """End of the last added record, or -1 if there is none. Records that end at or before it are duplicates."""
         self.intact = IntactSpan()
         self.duplicates: i64 = 0
         self.gaps: i64 = 0
@@ -80,7 +80,7 @@ class ConsumeQueue:
     def put(
         self, physical_offset: i64, size: i64, tags_code: i64, queue_offset: i64, store_timestamp: i64, bitmap: bytes
     ) -> bool:
-        """Append the unit of a record. Return False if it exists already. If it raises, nothing has changed."""
+        """Append the unit of a record. Return False if it exists already. Raises without changes."""
         if physical_offset + size <= self.max_physical_offset:
             self.duplicates += 1
             return False
@@ -121,7 +121,7 @@ class ConsumeQueue:
         return w is not None and len(w) >= TAIL_LIMIT
 
     def _fill_pre_blank(self, queue_offset: i64) -> None:
-        """The first unit of this queue is not unit 0: fill its file up to there with pre-blank units."""
+        """Fill the file before the first unit with pre-blank units, if the queue does not start at unit 0."""
         if self.segments.is_empty():
             self.max_offset = queue_offset - queue_offset % self.units_per_file
         at = self.max_offset
@@ -164,7 +164,7 @@ class ConsumeQueue:
     # -- reading --
 
     def units(self, queue_offset: i64, count: i64, wait: bool = False) -> bytes | None:
-        """Return up to `count` complete units starting at an offset, not past the end or the file; None if they are
+        """Return up to `count` complete units starting at an offset, not past the end or the file, or None if they are
         cold.
 
         With `wait`, read cold units from the disk.

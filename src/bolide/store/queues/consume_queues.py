@@ -60,7 +60,7 @@ class ConsumeQueues:
         self._round: list[ConsumeQueue] = []
         """Queues of `_dirty` that the current flush has not written yet."""
         self.deleted = DeletedTopics(files, root)
-        """Topics whose older records get no units."""
+        """Topics whose older records are not dispatched."""
         self.stuck: list[ConsumeQueue] = []
         """Queues whose full tail could not be written. While there is one, no units may be added."""
         self._waiting = UnitBacklog()
@@ -111,7 +111,7 @@ class ConsumeQueues:
             self.delete_topic(topic)
 
     def drop_deleted(self) -> None:
-        """Delete queues of deleted topics that a crash left: those that end below their tombstone."""
+        """Delete queues of deleted topics that a crash left: queues that end below their tombstone."""
         for topic, offset in list(self.deleted.marks.items()):
             self._drop_older(topic, offset)
 
@@ -122,7 +122,7 @@ class ConsumeQueues:
     # -- work --
 
     def put(self, d: Dispatch) -> bool:
-        """Add a record to its queue. Return False if it belongs to none (half, rolled back) or was added before."""
+        """Add a record to its queue. Return False if it has no queue (half, rolled back) or was added before."""
         if not in_queue(d):
             return False
         if d.multi is not None:
@@ -158,7 +158,7 @@ class ConsumeQueues:
             try:
                 queue.write_tail()
             except FileFailed:
-                # The unit is kept in memory, so its record is dispatched; `make_room` reports the failure.
+                # The unit is held in memory, so its record is dispatched; `make_room` reports the failure.
                 self.stuck.append(queue)
 
     def make_room(self) -> None:
@@ -208,8 +208,8 @@ class ConsumeQueues:
     def flush(self, thorough: bool = False, now: int = 0) -> None:
         """Write all tails to their files.
 
-        Nothing is synced here: `HandleCache.take_unsynced` lists the written files, which the store passes to its pool
-        after a thorough flush. Only then does the checkpoint advance.
+        Does not sync: `HandleCache.take_unsynced` lists the written files, which the store passes to its pool
+        after a thorough flush. The checkpoint advances only after that.
         """
         while not self.flush_some(len(self._dirty) + len(self._round)) or self._dirty:
             pass
@@ -303,7 +303,7 @@ class ConsumeQueues:
 
     def delete_older(self, topic: str, physical_offset: int) -> bool:
         """Delete messages of a topic stored before its deletion at this offset of the master's log, like
-        `MessageStore.delete_topic` on the master. Queues restarted since are kept. Return False if that was done
+        `MessageStore.delete_topic` on the master. Queues restarted since remain. Return False if that was done
         before. The log must reach this offset. Raises `FileFailed` without changes."""
         if physical_offset <= self.deleted.marks.get(topic, 0):
             return False

@@ -115,7 +115,7 @@ class Lookups:
         return found
 
     def tags_code(self, topic: str, queue_id: int, code: i64) -> i64:
-        """Return the tags code of a unit's field, which may be the address of an extension unit; -1 if that is
+        """Return the tags code of a unit's field, which may be the address of an extension unit, or -1 if that is
         missing."""
         if not is_ext_address(code):
             return code
@@ -199,7 +199,7 @@ class Lookups:
         return search.store_time_at(self.log, self.queues.get(topic, queue_id), queue_offset)
 
     def earliest_store_time(self, topic: str = "", queue_id: int = -1) -> int:
-        """Return the store time of the oldest message of a queue, or without a topic of the log; -1 if there is
+        """Return the store time of the oldest message of a queue, or without a topic of the log, or -1 if there is
         none."""
         if not topic:
             return search.record_store_time(self.log, int(self.log.segments.min_offset), 1)

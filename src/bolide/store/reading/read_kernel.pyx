@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 
 DEF UNIT = 20
 DEF MOST_TAGS = 16
-DEF KEPT_RUNS = 4096  # room for more is given back after a pull
+DEF KEPT_RUNS = 4096  # room for more is released after a pull
 DEF FAR = 1 << 62  # no offset is beyond this one, so that no sum of them overflows
 DEF MIB = 1 << 20
 

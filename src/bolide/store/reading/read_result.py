@@ -1,4 +1,4 @@
-"""What a pull requests from a queue, and its result: RocketMQ's GetMessageResult and GetMessageStatus."""
+"""The selection of a pull and its result: RocketMQ's GetMessageResult and GetMessageStatus."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ EVERY_RECORD: Final = Wanted()
 
 @final
 class ReadResult:
-    """The result of a pull. If `cold` is not empty, ignore the rest: load the extents, then read again."""
+    """The result of a pull. If `cold` is not empty, ignore the rest: load the extents, then repeat the read."""
 
     def __init__(self, status: i64, next_begin_offset: i64, min_offset: i64, max_offset: i64) -> None:
         self.status: i64 = status

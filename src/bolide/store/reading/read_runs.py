@@ -27,7 +27,7 @@ _VIEW_GAP: Final = 64 * 1024
 """Like `GAP` for a view, which does not copy the bytes between the records."""
 _LARGE: Final = 16 * 1024
 """Size in bytes from which records are returned as views of the read data. Smaller ones are copied: one buffer is
-cheaper for the socket than many, and keeps no unsent bytes in memory."""
+cheaper for the socket than many, and does not retain unsent bytes in memory."""
 
 
 def kernel_type() -> type[ReadKernel] | None:

@@ -1,6 +1,6 @@
 """Reads records at known positions with few calls: nearby records are read together.
 
-Used for records that the broker stores again by the thousand: delayed messages that are due at the same time.
+Used for records that the broker stores a second time by the thousand: delayed messages that are due at the same time.
 """
 
 from __future__ import annotations

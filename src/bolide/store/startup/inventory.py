@@ -52,7 +52,7 @@ def read_inventory(files: Files, root: str) -> dict[str, object] | None:
 
 
 def drop_inventory(files: Files, root: str) -> None:
-    """Remove the file before the store changes. A refused start keeps it for the next start."""
+    """Remove the file before the store changes. A rejected start keeps it for the next start."""
     files.remove(f"{root}/{NAME}")
     files.remove(f"{root}/{NAME}.bak")
 

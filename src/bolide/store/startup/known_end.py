@@ -1,4 +1,4 @@
-"""Determines how far the log must reach according to the other files, and refuses a start if it is shorter.
+"""Determines the minimum end of the log from the other files, and rejects a start if the log is shorter.
 
 Only a tail that was never synced may be truncated without asking. Which tail that is depends on how the last run ended:
 
@@ -24,7 +24,7 @@ from bolide.store.startup.survey import NO_LIMIT, LogEnd, Run, Survey
 
 
 class Traces(Struct, frozen=True):
-    """What a start finds beside the log. Offsets are bytes of the log."""
+    """Traces of the log in other files at a start. Offsets are bytes of the log."""
 
     abnormal: bool
     mark: RunMark | None
@@ -62,9 +62,9 @@ class Known(Struct, frozen=True):
 
 
 def known_to_reach(traces: Traces, found: LogEnd, end_of_files: int) -> Known:
-    """Return how far the log was certainly synced, or at least written."""
+    """Return the offset up to which the log was certainly synced, or at least written."""
     checkpoint, mark = traces.checkpoint, traces.mark
-    # A unit beyond all log files proves nothing: a queue file may be damaged, and is rebuilt from the log.
+    # Ignore a unit beyond all log files: a queue file may be damaged, and is rebuilt from the log.
     queues = Known(max(traces.queues_end, 0), "queue files name records up to {}")
     if queues.end > end_of_files:
         queues = Known(0, "")
@@ -139,7 +139,7 @@ def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, kn
 def later_runs(log: SegmentList, survey: Survey, found: LogEnd, torn: bool) -> list[Run]:
     """Return the valid records after the end, without older ones left by an earlier truncation.
 
-    RocketMQ's broker does not zero what it truncates. Such records are older than the last valid record before the end.
+    RocketMQ's broker does not zero truncated bytes. Such records are older than the last valid record before the end.
     """
     size = int(log.segment_size)
     at = found.end if torn else found.end - found.end % size + size

@@ -1,7 +1,7 @@
 """Recovery at the start of a store: finds where to start reading the log, where it ends, and what to dispatch again.
 
-First `look` reads the log, writes nothing to it, and may refuse the start; then `run` recovers. Reading begins where
-RocketMQ 5.5.0 begins (docs/protocol/store.md 6), or earlier in three cases: if the checkpoint has no
+First `look` reads the log, writes nothing to it, and may reject the start; then `run` recovers. Reading starts where
+RocketMQ 5.5.0 starts (docs/protocol/store.md 6), or earlier in three cases: if the checkpoint has no
 `logics_physical_offset` (4.x), both timestamps and their margin decide; lost or deleted index files are refilled from
 the log; and if there are no queues, they are rebuilt from the first file.
 """
@@ -150,13 +150,13 @@ class Recovery:
             self.queues.truncate(certain)
             # Entries too: those dropped by an earlier start may be back if power failed again before the sync.
             self.index.truncate(certain)
-            # Log files removed by the last run must not reappear after the queue files are gone.
+            # Log files removed by the last run must not reappear once the queue files are deleted.
             self.log.sync_names()
             # Each queue must know, before it gets units again, which of its missing units have left the log.
             self.queues.delete_before(int(self.log.min_offset))
         if self._todo_from >= 0:
             self._dispatch(self._todo_from, end, now)
-        # Newest file first; after a crash in between, the next start finds the other files beyond the end again.
+        # Newest file first; after a crash in between, the next start still finds the other files beyond the end.
         report.deleted_files += self.log.truncate_to(end + 1)
         self._wipe(end)
         self.queues.truncate(end)
@@ -186,7 +186,7 @@ class Recovery:
         while index > reached and not self._covered(starts[index], checkpoint, known_end):
             index -= 1
         if self.report.abnormal and self.index.enabled:
-            # Index files newer than the checkpoint are gone: start where the index ends now.
+            # Index files newer than the checkpoint are deleted: start at the end of the remaining index.
             ends = self.index.last_update_physical_offset
             while index > 0 and starts[index] > ends:
                 index -= 1
@@ -266,7 +266,7 @@ class Recovery:
     def _wipe(self, end: int) -> None:
         """Zero the bytes from the end of the log to the end of its file.
 
-        Otherwise a later record could end exactly where an old one begins, and recovery would accept the old one. After
+        Otherwise a later record could end exactly where an old one starts, and recovery would accept the old one. After
         a crash before the next step, the next start finds the same end and continues.
         """
         at: i64 = end

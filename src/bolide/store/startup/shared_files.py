@@ -1,8 +1,8 @@
-"""Refuses a store that shares a file which it writes with another folder through hard links (``cp -al`` without
+"""Rejects a store if another folder shares one of its writable files through hard links (``cp -al`` without
 `lock`).
 
 Both brokers would write the same file, and the lock does not stop them because each folder has its own. A copy that
-also links `lock` is locked together with the original, but is refused here too.
+also links `lock` is locked together with the original, but is rejected here too.
 
 Only files written in place count. Sealed log files never change, so a backup may link to them. Tables and other files
 that are replaced as a whole get a new inode with each write; during such a write a file and its `.bak` can be the same

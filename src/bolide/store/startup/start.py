@@ -46,7 +46,7 @@ class StoreStart:
         self._log_cut = log_cut
 
     def run(self, now: int) -> RecoveryReport:
-        """Load and recover. Raises `StoreDamaged` (the evidence is kept), `StoreTooNew` and `FileFailed`."""
+        """Load and recover. Raises `StoreDamaged` (damaged files stay unchanged), `StoreTooNew` and `FileFailed`."""
         files, root, log = self._files, self._root, self._log
         stamp_format(files, root)
         report = RecoveryReport()
@@ -73,7 +73,7 @@ class StoreStart:
             log_end_of(inventory),
             self._queues.max_physical_offset(),
         )
-        # A refused start keeps all evidence of the damage: the log, the mark of the last run, the inventory.
+        # A rejected start keeps all evidence of the damage: the log, the mark of the last run, the inventory.
         recovery.look(traces, inventory, root)
         if not report.abnormal:
             self._mark_running(boot_id, now)
@@ -81,7 +81,7 @@ class StoreStart:
         self._queues.deleted.start(int(log.segments.min_offset), report.log_end)
         self._queues.drop_deleted()
         end = recovery.run(checkpoint, now)
-        # What recovery kept may be only in the page cache; sync it before it is served. Sync zeroed bytes too, even
+        # Recovered bytes may be only in the page cache; sync them before they can be read. Sync zeroed bytes too, even
         # in a file of their own: otherwise they could reappear and mix with the next record.
         log.segments.datasync_to(end + 1, report.scanned_from)
         if report.abnormal:

@@ -1,6 +1,6 @@
-"""Scans a log read-only: where its valid records end, and what follows.
+"""Scans a log read-only for the end of its valid records and the bytes after it.
 
-A start scans before it writes, so that a refused log stays byte for byte as it was. `store repair` uses the same
+A start scans before it writes, so that a rejected log is unchanged. `store repair` uses the same
 checks.
 """
 
@@ -51,15 +51,15 @@ class Run(Struct, frozen=True):
 
 @dataclass
 class LogEnd:
-    """Where reading stopped. Offsets are bytes of the log."""
+    """The position at which reading stopped. Offsets are bytes of the log."""
 
     end: int
     """End of the last valid record (or of the filler after it)."""
     records: int = 0
     store_timestamp: int = 0
-    """Newest store timestamp of the records read, or 0 if there is none."""
+    """Newest store timestamp of the records read, or 0 without records."""
     todo_from: int = -1
-    """Offset of the first record to dispatch; -1 = none."""
+    """Offset of the first record to dispatch, or -1."""
 
 
 class Survey:
@@ -76,7 +76,7 @@ class Survey:
     # -- the front --
 
     def read(self, starts: list[int], dispatched: int, indexed: int) -> LogEnd:
-        """Read up to the first place without a whole record that has its own physical offset. `starts`: the begins of
+        """Read up to the first place without a whole record that has its own physical offset. `starts`: the starts of
         consecutive files; the first may be any record in its file.
 
         Records that end by `dispatched` and begin by `indexed` need no dispatch; -1 = all do.
@@ -109,7 +109,7 @@ class Survey:
                 return True
             if base + len(data) >= stop:
                 return False
-            # A record may continue after the buffer: read again from its first byte.
+            # A record may continue after the buffer: re-read from its first byte.
             want = CHUNK
             if at == 0:
                 want = int.from_bytes(data[:4], "big", signed=True)
@@ -121,7 +121,7 @@ class Survey:
                 return False
 
     def _pass_rest(self, data: bytes, at: int, base: int, found: LogEnd) -> int:
-        """Skip all valid records; those that may lack sectors are checked one by one."""
+        """Skip all valid records. Records that may lack sectors are checked one by one."""
         at = self._pass(data, at, base, found, NO_LIMIT, self.whole_until)
         while base + at + MIN_RECORD_SIZE <= base + len(data):
             newest = found.store_timestamp
@@ -190,7 +190,7 @@ class Survey:
             data_at = int(self._log.next_data(at))
             if data_at < 0:
                 return -1
-            at = max(at, data_at - 3)  # a record begins with the zero bytes of its size
+            at = max(at, data_at - 3)  # a record starts with the zero bytes of its size
             data = self._log.read(at, min(CHUNK, stop - at))
             found = find_record(data, 0, at)
             if found >= 0:
@@ -242,7 +242,7 @@ class Survey:
         return last
 
     def fault_at(self, at: int) -> str:
-        """Describe in a few words what is wrong with the record that should begin here."""
+        """Describe the fault of the record at this position in a few words."""
         size = int(self._log.segment_size)
         room = size - at % size
         head = self._log.read(at, min(MIN_RECORD_SIZE, room))

@@ -1,6 +1,6 @@
 """The timer's log, wheel and checkpoint together, and their recovery (TimerMessageStore.recover).
 
-They are derived from the queue of the timer topic, so nothing is synced when a message is accepted. `sync_job` syncs
+They are derived from the queue of the timer topic, so no file is synced when a message is accepted. `sync_job` syncs
 them and advances the checkpoint after the commit log is synced up to the point that the checkpoint names. A start goes
 back exactly to the checkpoint; later messages are enqueued or delivered again.
 """
@@ -48,7 +48,7 @@ class TimerFiles:
         self.checkpoint = TimerCheckpoint()
         """The checkpoint on disk."""
         self.lost = ""
-        """Reason why the files are unusable after a start, so that everything is enqueued again; "" if they are
+        """Reason why the files are unusable after a start, so that everything is enqueued again, or "" if they are
         usable."""
 
     # -- start --
@@ -56,7 +56,7 @@ class TimerFiles:
     def load(self, queue_offset_of: Callable[[int, int], int]) -> int:
         """Read and repair the files; return the queue offset to continue from. Sets `lost` if the files are unusable.
 
-        `queue_offset_of(physical offset, size)` returns a record's offset in the timer queue, -1 if it is not there.
+        `queue_offset_of(physical offset, size)` returns a record's offset in the timer queue, or -1.
         """
         found = decode_timer_checkpoint(self._files.read_file(self._root + "/config/timercheck"))
         self.checkpoint = found
@@ -96,7 +96,7 @@ class TimerFiles:
         self.checkpoint = now_true
 
     def reset(self) -> None:
-        """Begin with empty files: everything in the timer queue is enqueued again."""
+        """Start with empty files and enqueue the whole timer queue."""
         # Delete the wheel first: after a crash in between, a start finds it missing and resets again.
         self.wheel.reset()
         self._files.sync_dir(self._root)
@@ -180,7 +180,7 @@ class TimerFiles:
             self.wheel.put(Slot(slot.time, slot.first, last, count))
 
     def _search(self, broken: dict[int, int], end: int) -> None:
-        """Search the log for the units of these slots, from the oldest one on, because the wheel was torn."""
+        """Search the log for the units of these slots, starting at the oldest, because the wheel was torn."""
         first: dict[int, int] = {}
         last: dict[int, int] = {}
         count: dict[int, int] = {}
@@ -206,7 +206,7 @@ class TimerFiles:
     # -- in operation --
 
     def append(self, wishes: list[Wish], write_time: int) -> None:
-        """Add messages, all or none. Raises `FileFailed`."""
+        """Add all messages or raise `FileFailed`."""
         slots: dict[int, Slot] = {}
         units: list[bytes] = []
         at = self.log.end
@@ -223,7 +223,7 @@ class TimerFiles:
             count = 0 if slot is None else int(slot.count)
             slots[wish.time] = Slot(wish.time, first, at, count + (-1 if wish.magic & MAGIC_DELETE else 1))
             at += UNIT_SIZE
-        # After a crash from here on, the checkpoint does not include these units, and they are written again.
+        # After a crash below this line, the checkpoint does not include these units, and they are rewritten.
         self.log.end = self.log.write(units, self.log.end)
         for slot in slots.values():
             self.wheel.put(slot)

@@ -37,7 +37,7 @@ class TimerLog:
         self._block = b""
 
     def load(self) -> None:
-        """Find the files. Deletes files of another size and those after a gap."""
+        """Find the files. Deletes files of another size and all files after a gap."""
         self.segments.load(derived=True)
 
     # -- writing --
@@ -65,7 +65,7 @@ class TimerLog:
         return at
 
     def next_position(self, at: int) -> int:
-        """Return where a unit written at `at` begins: there, or at the start of the next file."""
+        """Return where a unit written at `at` starts: there, or at the start of the next file."""
         left = self.room(at)
         return at if left >= UNIT_SIZE + BLANK_SIZE else at + left
 
@@ -113,7 +113,7 @@ class TimerLog:
 
     @property
     def begin(self) -> int:
-        """Where the oldest file begins."""
+        """Offset at which the oldest file starts."""
         return int(self.segments.min_offset)
 
     def unit(self, at: int) -> Unit | None:
@@ -132,7 +132,7 @@ class TimerLog:
         return decode_unit(self._block, at - start)
 
     def units_from(self, at: int, end: int) -> list[tuple[int, Unit]]:
-        """Return (position, unit) of consecutive whole units from a position on, within one file."""
+        """Return (position, unit) of consecutive whole units within one file, starting at a position."""
         found: list[tuple[int, Unit]] = []
         stop = min(end, at + self.room(at))
         while (unit := self.unit_before(at, stop)) is not None:
@@ -141,7 +141,7 @@ class TimerLog:
         return found
 
     def goes_on(self, at: int, end: int) -> int:
-        """Return where the next file begins if a blank is at `at`, or NOWHERE if the stream ends there."""
+        """Return where the next file starts if a blank is at `at`, or NOWHERE if the stream ends there."""
         left = self.room(at)
         following = at + left
         if following >= end:

@@ -1,6 +1,6 @@
 """The file `timerwheel`, and its future slots in memory: RocketMQ's TimerWheel.
 
-Java maps the whole ring of 1,209,600 slots. Here only non-empty slots are kept in memory, by time, and changed ones are
+Java maps the whole ring of 1,209,600 slots. Here only non-empty slots are in memory, by time, and changed ones are
 written when the timer's files are synced. An expired slot stays in the file until another time uses its place, as in
 Java.
 """
@@ -32,7 +32,7 @@ class TimerWheel:
         self._changed: dict[int, bytes] = {}
 
     def load(self, since: int) -> bool:
-        """Read the slots of times from `since` on; return False if the file is missing or has another size."""
+        """Read the slots of times at or after `since`. Return False if the file is missing or has another size."""
         if self._files.size(self.path) != self.size:
             return False
         handle = self._files.open(self.path)
@@ -58,7 +58,7 @@ class TimerWheel:
         self.count = 0
 
     def get(self, time: int) -> Slot | None:
-        """Return the slot of a time, or None if nothing is scheduled then."""
+        """Return the slot of a time, or None if no message is scheduled for it."""
         return self.slots.get(time)
 
     def put(self, slot: Slot) -> None:
