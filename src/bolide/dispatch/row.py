@@ -80,7 +80,7 @@ class Dispatch:
         self.prepared_transaction_offset: i64 = 0
         self.properties: bytes = b""
         self.multi: list[MultiQueue] | None = None
-        """Light queues of the record besides its own queue; None for almost all records."""
+        """Light queues of the record besides its own queue, or None for almost all records."""
 
 
 @final
@@ -261,7 +261,7 @@ def index_keys(topic: str, uniq_key: str, keys: str, tags: str, tags_in_index: b
 
 
 def delay_level(delay: str) -> int:
-    """Return the delay level in a property value; 0 if it is not a number (Java's dispatch would stop at such a
+    """Return the delay level in a property value, or 0 if it is not a number (Java's dispatch would stop at such a
     record)."""
     try:
         return int(delay)

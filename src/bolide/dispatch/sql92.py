@@ -41,7 +41,7 @@ class Expression:
         return None if value is None else value is True
 
     def on_raw(self) -> RawFilter | None:
-        """Return the same filter for the bytes of a record's properties; None if it has too many names for separate
+        """Return the same filter for the bytes of a record's properties, or None if it has too many names for separate
         searches, or a name that is not ASCII."""
         few = len(self.names) <= _MOST_NAMES and all(name.isascii() for name in self.names)
         return RawFilter(self._root, self.names) if few else None

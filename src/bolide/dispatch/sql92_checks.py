@@ -251,7 +251,7 @@ class OneOfCheck(Check):
 class SearchCheck(Check):
     """CONTAINS, STARTSWITH and ENDSWITH of a property and a text that is not empty; NOT if `found` is FALSE.
 
-    Comparing bytes is sufficient: in UTF-8, even if invalid, a character begins only at its own bytes.
+    Comparing bytes is sufficient: in UTF-8, even if invalid, a character starts only at its own bytes.
     """
 
     def __init__(self, slot: RawProperty, word: str, sought: bytes, found: i64) -> None:

@@ -3,7 +3,7 @@
 1. Tokens are read one at a time, on demand: what follows the prefix that parses is never read, so an error there
    does not count.
 2. Longest match. A line comment needs its line end, else its dashes are two minus signs; a string with no closing
-   quote falls back to the shorter string it began with, if there is one.
+   quote falls back to the shorter string it started with, if there is one.
 3. Keywords in any case, names case-sensitive, ASCII only.
 """
 

@@ -76,7 +76,7 @@ def _order(left: int, right: int) -> int:
 
 
 def compare(left: object, right: object) -> int:
-    """Compare two values as Java does after converting one to the type of the other; -1 if that fails."""
+    """Compare two values as Java does after converting one to the type of the other, or -1 if that fails."""
     if isinstance(left, bool):
         if isinstance(right, str):
             raise EvaluationError("TRUE and FALSE must be to the right of the property they are compared with")

@@ -1,10 +1,10 @@
-"""Parser of RocketMQ's SQL92 filters: the productions and compile-time refusals of its JavaCC grammar.
+"""Parser of RocketMQ's SQL92 filters: the productions and compile-time rejections of its JavaCC grammar.
 
 1. Precedence, loose to tight: OR; AND; ``=`` ``<>`` IS; order, BETWEEN, IN, CONTAINS and kin; prefix ``+`` ``-``
    NOT; literal, name, parentheses. So ``NOT a = 5`` is ``(NOT a) = 5``.
 2. The longest prefix that parses is compiled and the rest ignored; but the token after it is always read, so
-   a character that begins no token refuses the whole.
-3. Refusals depend on the written form: ``BETWEEN 9 AND 1`` is refused, ``BETWEEN 9 AND -1`` is not, since a negated
+   a character that starts no token makes the filter invalid.
+3. Refusals depend on the written form: ``BETWEEN 9 AND 1`` is rejected, ``BETWEEN 9 AND -1`` is not, since a negated
    number is not a literal.
 """
 

@@ -143,7 +143,7 @@ def _constant_check(slot: RawProperty, node: SqlNode, orders: int, absent: int) 
 
 
 def _bytes_of(text: str) -> bytes | None:
-    """Return the only bytes that decode to this text; None if there are none, or several."""
+    """Return the only bytes that decode to this text, or None if there are none, or several."""
     try:
         return None if "\ufffd" in text else text.encode("utf-8")
     except UnicodeEncodeError:

@@ -47,7 +47,7 @@ class BrokerMessage:
         self.store_host: bytes = b""
         """Set by `LogWriter`."""
         self.encoded_properties: bytes = b""
-        """The stored form of the properties; b"" until `LogWriter` encodes them."""
+        """The stored form of the properties, or b"" until `LogWriter` encodes them."""
         self.tags_code: int = 0
         """int64 of the queue unit: hash of the tags. For the schedule topic the store puts the delivery time there."""
         self.delay_level: int = 0

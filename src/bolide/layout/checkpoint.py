@@ -32,11 +32,11 @@ class Checkpoint:
     confirm_physical_offset: int = 0
     logics_physical_offset: int = 0
     run_id: int = 0
-    """Id of the run of Bolide's broker that wrote `synced_end`; 0 if Bolide did not write it."""
+    """Id of the run of Bolide's broker that wrote `synced_end`, or 0 if Bolide did not write it."""
     synced_end: int = 0
     """Below this the log was synced, in that run."""
     held_offset: int = 0
-    """All members of the broker's set have its log below this offset; 0 if unknown, or without a set."""
+    """All members of the broker's set have its log below this offset, or 0 if unknown, or without a set."""
 
     def encode(self) -> bytes:
         """The whole file."""

@@ -83,7 +83,7 @@ def find_starts(buf: bytes, base: int, kernel: ModuleType | None = native.KERNEL
     """The records in any stretch of a CommitLog segment, `base` being the physical offset of its first byte.
 
     The part may begin and end anywhere. Each start is verified by magic, physical offset and inner lengths; only a body
-    forged for exactly this offset can be mistaken for a record, and only if the part begins inside it.
+    forged for exactly this offset can be mistaken for a record, and only if the part starts inside it.
     """
     raw = np.frombuffer(buf, np.uint8)
     if kernel is None:
@@ -118,7 +118,7 @@ def chain_starts(buf: bytes, kernel: ModuleType | None = native.KERNEL) -> Ints:
 
 
 def blank_at(buf: bytes, at: int) -> bool:
-    """Whether the blank that ends a segment begins at this position."""
+    """Whether the blank that ends a segment starts at this position."""
     return at + 8 <= len(buf) and int(struct.unpack_from(">i", buf, at + 4)[0]) == BLANK_MAGIC
 
 

@@ -298,7 +298,7 @@ def _eights(raw: Bytes, begins: Ints) -> NDArray[np.uint64]:
 
 
 def _contents(texts: Column) -> tuple[Bytes, Ints]:
-    """Return the bytes of a string array, and where each element begins in them."""
+    """Return the bytes of a string array, and where each element starts in them."""
     if not len(texts):
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     _, ends, data = texts.buffers()

@@ -236,7 +236,7 @@ def properties_at(buf: bytes, at: i64) -> bytes:
 
 
 def topic_start(buf: bytes, at: i64) -> i64:
-    """Return the position of the topic of the record at byte `at`, which begins with its length."""
+    """Return the position of the topic of the record at byte `at`, which starts with its length."""
     sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
     p: i64 = at + 84
     if sys_flag & BORN_HOST_V6:
@@ -318,7 +318,7 @@ def is_good(buf: bytes, at: i64, limit: i64, check_crc: bool) -> bool:
 
 
 def _end_of_parts(buf: bytes, at: i64, limit: i64, check_crc: bool) -> i64:
-    """Return the end of the record at `at` according to its inner lengths; -1 if it exceeds `limit` or the CRC is
+    """Return the end of the record at `at` according to its inner lengths, or -1 if it exceeds `limit` or the CRC is
     wrong."""
     if limit - at < MIN_RECORD_SIZE:
         return -1

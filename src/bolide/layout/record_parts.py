@@ -228,7 +228,7 @@ def _run(raw: Bytes, first: int, base: int) -> tuple[int, int]:
 
 
 def _begins(raw: Bytes, at: int, base: int) -> bool:
-    """Whether a record begins here, close to the end of the buffer."""
+    """Whether a record starts here, close to the end of the buffer."""
     head = raw[at : at + _PROOF].tobytes()
     if len(head) < _PROOF:
         return False

@@ -182,7 +182,7 @@ def encode_unit(
 
 
 def decode_unit(data: bytes, at: i64) -> Unit | None:
-    """Return the unit at this position; None for a blank, for zeros, and for an invalid unit."""
+    """Return the unit at this position, or None for a blank, for zeros, and for an invalid unit."""
     if at < 0 or at + UNIT_SIZE > len(data) or read_i32_be(data, at) != UNIT_SIZE:
         return None
     magic = i64(read_i32_be(data, at + 12))
@@ -209,7 +209,7 @@ def encode_blank(remaining: i64) -> bytes:
 
 
 def is_blank(data: bytes, at: i64) -> bool:
-    """Whether a blank begins at this position."""
+    """Whether a blank starts at this position."""
     return at + BLANK_SIZE <= len(data) and read_i32_be(data, at + 12) == BLANK_MAGIC
 
 

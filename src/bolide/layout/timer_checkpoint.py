@@ -30,7 +30,7 @@ class TimerCheckpoint:
     timestamp: int = 0
     counter: int = 0
     precision: int = 0
-    """Width of a slot in ms; 0 if Java wrote the checkpoint."""
+    """Width of a slot in ms, or 0 if Java wrote the checkpoint."""
 
     @property
     def ours(self) -> bool:
@@ -58,7 +58,7 @@ class TimerCheckpoint:
 
 
 def decode_timer_answer(body: bytes) -> TimerCheckpoint | None:
-    """Decode the response to GET_TIMER_CHECK_POINT (60), with or without a version; None if it is invalid."""
+    """Decode the response to GET_TIMER_CHECK_POINT (60), with or without a version, or None if it is invalid."""
     return decode_timer_checkpoint(body.ljust(_FIELDS.size, b"\0")) if len(body) >= _UNVERSIONED else None
 
 
