@@ -23,6 +23,8 @@ COMPILED: Final[dict[str, str]] = {
     "bolide.broker.core.service": "the base class of pull, send and the tables, which must see a native class",
     "bolide.broker.core.stats": "counters raised by every message",
     "bolide.broker.core.wait_table": "one entry a held pull, one look-up a message that arrives",
+    "bolide.broker.cursor.cold_loads": "part of queue_cursor, asked after every turn whether a load runs",
+    "bolide.broker.cursor.queue_cursor": "the base class of delay levels: one turn of its loop a delayed message",
     "bolide.broker.delay.delay_level": "asked for every delayed message when it is due",
     "bolide.broker.delay.delay_levels": "one turn of its loop a delayed message",
     "bolide.broker.delay.delay_progress": "part of delay_levels, which looks into it after every turn",

@@ -70,6 +70,13 @@ def test_only_so_much_is_under_way() -> None:
     assert not away.journeys.full
 
 
+def test_a_full_queue_rejects_further_messages() -> None:
+    away = Away()
+    assert all(away.journeys.begin(message("T", 0, b"x", ""), mark) for mark in range(MOST))
+    assert not away.journeys.begin(message("T", 0, b"x", ""), MOST)
+    assert away.journeys.count == MOST == len(away.effects.take().aways)
+
+
 def test_late_result_is_ignored_after_reset() -> None:
     away = Away()
     away.begin(1)

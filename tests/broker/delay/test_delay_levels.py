@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.delay.delay_levels import BYTES_AT_ONCE, MAX_UNCONFIRMED, UNITS_AT_ONCE
+from bolide.broker.cursor.queue_cursor import BYTES_AT_ONCE, MAX_UNCONFIRMED, UNITS_AT_ONCE
 from bolide.layout.ext_unit import is_ext_address
 from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.remoting import codes

@@ -108,12 +108,16 @@ class Journeys:
         """Whether the limits of messages in flight are reached."""
         return len(self._open) >= MOST or self._bytes >= BYTES
 
-    def begin(self, message: BrokerMessage, mark: int) -> None:
-        """Send a message to another set, and resend it until it arrives."""
+    def begin(self, message: BrokerMessage, mark: int) -> bool:
+        """Send a message to another set, and resend it until it arrives. Return False without an effect if the limits
+        of messages in flight are reached."""
+        if self.full:
+            return False
         journey = Journey(abroad(message), mark)
         self._open.append(journey)
         self._bytes += len(message.body)
         self._send(journey)
+        return True
 
     def go_on(self, now: int) -> None:
         """Resend failed messages whose pause has ended."""

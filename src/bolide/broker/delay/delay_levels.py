@@ -13,9 +13,6 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from librt.strings import read_i32_be, read_i64_be
-from mypy_extensions import i64
-
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.away import Journeys
 from bolide.broker.core.channel import Channel
@@ -24,6 +21,8 @@ from bolide.broker.core.names import NO_SEND_TOPICS
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Table
+from bolide.broker.cursor.cold_loads import ColdLoads
+from bolide.broker.cursor.queue_cursor import MAX_UNCONFIRMED, UNITS_AT_ONCE
 from bolide.broker.delay.damaged_delays import PERSIST_NAME, DamagedDelays
 from bolide.broker.delay.delay_level import Level
 from bolide.broker.delay.delay_progress import DelayProgress
@@ -34,7 +33,6 @@ from bolide.layout.message_properties import stored_properties
 from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.layout.properties import property_value
 from bolide.layout.property_names import REAL_QID, REAL_TOPIC
-from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.record import Record, copy_of
 from bolide.remoting import codes
 from bolide.remoting.codes import MESSAGE_ILLEGAL
@@ -42,21 +40,13 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.decode import java_int
 from bolide.remoting.request_access import SIGNED_GET
 from bolide.remoting.request_routes import Kind, RawRoute
-from bolide.store.disk.extents import Extent
 from bolide.store.errors import RecordDamaged
 from bolide.store.message_store import MessageStore
-from bolide.store.queues.consume_queue import ConsumeQueue
-from bolide.store.reading.record_runs import RecordRuns
 
 CHECK_INTERVAL_MS: Final = 100
 RETRY_MS: Final = 1_000
 """Pause after a failed write of deliveries."""
 PERSIST_INTERVAL_MS: Final = 10_000
-UNITS_AT_ONCE: Final = 256
-"""Deliveries of one turn: a few milliseconds, so that the loop can serve others. The next turn continues."""
-BYTES_AT_ONCE: Final = 4 * 1024 * 1024
-MAX_UNCONFIRMED: Final = 32 * 1024 * 1024
-"""Bytes of the log that may wait for the disk before delivery pauses."""
 
 
 def due_message(record: Record, writer: LogWriter) -> BrokerMessage | None:
@@ -94,20 +84,18 @@ class DelayService(Table):
         self.damaged: DamagedDelays = DamagedDelays(writer.store, writer.role, effects)
         """The damaged messages of all delay levels and of the timer, a separate service."""
         self.damaged.deliver[SCHEDULE_TOPIC] = self._deliver_late
-        self._progress: DelayProgress = DelayProgress(levels_ms, self.damaged, start)
-        self._levels: list[Level] = self._progress.levels
-        self._away: list[Journeys] = [Journeys(effects, self) for _ in levels_ms]
-        """In-flight messages of each level to other broker sets, on an acting slave."""
-        self._sent_away: bool = False
-        self._runs: RecordRuns = RecordRuns(writer.store.log)
+        self._loads: ColdLoads = ColdLoads(writer.store, effects, self._loaded)
+        self._levels: list[Level] = [
+            Level(index + 1, delay, writer.store, self._loads, Journeys(effects, self))
+            for index, delay in enumerate(levels_ms)
+        ]
+        self._progress: DelayProgress = DelayProgress(self._levels, self.damaged, start)
         self._next_check: int = start + 1_000
         self._next_persist: int = start + persist_interval_ms
         self._first: int = 0
         """Index of the level to deliver first in the next turn, so that a long level does not delay the others."""
         self._now: int = start
         self._not_before: int = 0
-        self._cold: list[Extent] = []
-        self._reading: bool = False
         self.failures: int = 0
         writer.store.on_taken_back.append(self.taken_back)
 
@@ -142,49 +130,32 @@ class DelayService(Table):
 
     def take_back(self, data: bytes) -> None:
         """On a returning master: adopt the progress of an acting slave (45). Progress never moves back."""
-        self._progress.take_back(data, self._end_of)
+        self._progress.take_back(data)
 
     def role_changed(self, role: Role, now: int) -> None:
         """A slave has its master's progress; a new master continues there."""
-        if self._sent_away:
-            self._advance_away()
-        self._sent_away = role.sends_away
-        for level, away in zip(self._levels, self._away, strict=True):
-            away.forget()
-            level.offset = level.confirmed
-            level.fresh = []
-            level.waiting.clear()
+        for level in self._levels:
+            level.progress.restart()
         self._next_check = now
 
     def cut(self, now: int) -> bool:
         """Clamp the offset of each level to the end of its queue. Return whether any changed. The caller must then
         persist them before the next append, or a later start skips messages that reuse these offsets."""
         lost = self.damaged.cut(int(self._store.end_offset))
-        return self._progress.cut(self._end_of, now) or lost
-
-    def _end_of(self, index: int) -> int:
-        return int(self._store.max_queue_offset(SCHEDULE_TOPIC, index))
+        return self._progress.cut(now) or lost
 
     def _advance(self) -> None:
         """Limit the persisted progress to synced records, whatever the flush mode confirms: the file itself is
         synced."""
-        if self.role.sends_away:
-            self._advance_away()
-            return
         safe = int(min(self._store.confirm_offset, self._store.flushed_offset))
         for level in self._levels:
-            level.advance(safe)
-
-    def _advance_away(self) -> None:
-        """Messages that other sets have are safe."""
-        for level, away in zip(self._levels, self._away, strict=True):
-            level.confirmed = away.first(level.offset)
+            level.progress.advance(safe)
 
     def taken_back(self, written_offset: int) -> None:
         """Called after a failed write: redeliver its messages after a pause."""
         gone = False
         for level in self._levels:
-            gone = level.taken_back(written_offset) or gone
+            gone = level.progress.taken_back(written_offset) or gone
         if gone:
             self.failures += 1
             self._next_check = self._not_before = self._now + RETRY_MS
@@ -197,13 +168,8 @@ class DelayService(Table):
         return self._next_check if self.role.may_deliver and self._works() else None
 
     def _works(self) -> bool:
-        for level, persisted in zip(self._levels, self._progress.persisted, strict=True):
-            if level.offset != persisted or level.loading:
-                return True
-            queue = self._store.queues.get(SCHEDULE_TOPIC, level.level - 1)
-            if level.offset != (0 if queue is None else int(queue.max_offset)):
-                return True
-        return False
+        offsets = zip(self._levels, self._progress.persisted, strict=True)
+        return any(not persisted == level.offset == level.end for level, persisted in offsets)
 
     def tick(self, now: int, budget: int) -> None:
         """Deliver due messages within the limits of a turn. Check again after 100 ms, or immediately if more are
@@ -211,11 +177,10 @@ class DelayService(Table):
         self._now = now
         if not self.role.may_deliver:
             return
-        for away in self._away:
-            away.go_on(now)
         written = int(self._store.written_offset)
         for level in self._levels:
-            level.written(written)
+            level.progress.away.go_on(now)
+            level.progress.written(written)
         if now >= self._not_before or self._not_before - now > RETRY_MS:
             self._next_check = now + CHECK_INTERVAL_MS
             if self._store.written_offset - self._store.confirm_offset <= MAX_UNCONFIRMED:
@@ -228,10 +193,7 @@ class DelayService(Table):
 
     def behind(self) -> dict[int, tuple[int, int]]:
         """By level: delivered offset and end of its queue, for runtime info."""
-        return {
-            level.level: (level.offset, int(self._store.max_queue_offset(SCHEDULE_TOPIC, level.level - 1)))
-            for level in self._levels
-        }
+        return {level.level: (level.offset, level.end) for level in self._levels}
 
     def _deliver_all(self, now: int, budget: int) -> None:
         """Deliver all levels in turn, starting after the level where the last turn ended."""
@@ -247,91 +209,41 @@ class DelayService(Table):
             level = self._levels[(first + step) % count]
             left -= self._deliver(level, now, left)
             more = more or level.more
-        self._runs.close()
-        if self._cold:
-            self._reading = True
-            self._effects.load(self._cold, self._loaded)
-            self._cold = []
+        self._loads.begin()
         if more:
             self._next_check = now
 
     def _deliver(self, level: Level, now: int, budget: int) -> int:
         """Deliver due messages of one level. Return the number of processed units."""
         level.more = False
-        queue_id = level.level - 1
-        queue = self._store.queues.get(SCHEDULE_TOPIC, queue_id)
-        end = 0 if queue is None else int(queue.max_offset)
-        if queue is None or level.offset >= end or level.loading:
-            if level.offset > end:
-                level.shrunk(end)
+        end = level.end
+        if level.offset >= end or level.loading:
+            if level.offset > end:  # its topic was deleted
+                level.progress.reset(end)
             return 0
-        level.offset = max(level.offset, int(queue.min_offset))
-        units = queue.units(level.offset, budget, level.loaded)
-        if units is None:
-            self._load(level, queue.extent(level.offset, UNITS_AT_ONCE))
-            return 0
-        places = self._due(level, queue, units, end, now)
+        level.now = now
         done = 0
-        for physical_offset, size in places:
-            if not self._runs.bring(places, done, level.loaded and done == 0):  # data was loaded for the first one
-                assert self._runs.cold is not None
-                self._load(level, self._runs.cold)
-                return done
-            try:
-                record = self._runs.intact(physical_offset, size)
-            except RecordDamaged as error:  # a copy would get a CRC that matches the damaged body
-                self.failures += 1
-                if not self.damaged.add(physical_offset, size, str(error), now):
-                    level.more = False
-                    return done
-                record = None
-            if record is not None and not self._put(level, record, now):
+        for physical_offset, size in level.places(budget):
+            if not level.bring(done) or not self._pass(level, physical_offset, size, now):
                 level.more = False
-                return done
+                break
             level.offset += 1
             done += 1
-        level.loaded = False
-        if done and done == len(units) // UNIT_SIZE and level.offset < end:
-            level.more = True  # the budget is used up, or a queue file ends
+        level.runs.close()
         return done
 
-    def _due(self, level: Level, queue: ConsumeQueue, units: bytes, end: int, now: int) -> list[tuple[int, int]]:
-        """Return (physical offset, size) of due messages, from the first unit on, within the byte limit of a turn."""
-        places: list[tuple[int, int]] = []
-        at: i64 = 0
-        total: i64 = 0
-        while at + UNIT_SIZE <= len(units):
-            physical_offset = read_i64_be(units, at)
-            size: i64 = i64(read_i32_be(units, at + 8))
-            deliver_time = self._store.tags_code(SCHEDULE_TOPIC, level.level - 1, read_i64_be(units, at + 12))
-            if deliver_time < 0:  # its extension unit is lost, but the record has the time
-                record = self._store.record_at(physical_offset, size)
-                deliver_time = 0 if record is None else record.store_timestamp + level.delay_ms
-            deliver_time = int(self._store.times.steady(deliver_time, physical_offset))
-            if level.due_at(deliver_time, level.offset + at // UNIT_SIZE, end, now) > now:
-                break
-            total += size
-            if total > BYTES_AT_ONCE and places:
-                level.more = True
-                break
-            places.append((int(physical_offset), int(size)))
-            at += UNIT_SIZE
-        return places
-
-    def _load(self, level: Level, extent: Extent) -> None:
-        """Load missing data in the pool; the level then continues. One load at a time."""
-        if not self._reading:
-            level.loading = True
-            self._cold.append(extent)
-
     def _loaded(self, now: int) -> None:
-        self._reading = False
-        for level in self._levels:
-            if level.loading:
-                level.loading = False
-                level.loaded = True
         self._next_check = min(self._next_check, now)
         self._effects.wake(self)
+
+    def _pass(self, level: Level, physical_offset: int, size: int, now: int) -> bool:
+        """Deliver one message, or set it aside. Return False to retry it at the next tick."""
+        try:
+            record = level.runs.intact(physical_offset, size)
+        except RecordDamaged as error:  # a copy would get a CRC that matches the damaged body
+            self.failures += 1
+            return self.damaged.add(physical_offset, size, str(error), now)
+        return record is None or self._put(level, record, now)
 
     def _put(self, level: Level, record: Record, now: int) -> bool:
         """Store the record under its own topic. Return False to retry the record at the next tick."""
@@ -340,31 +252,18 @@ class DelayService(Table):
             if message is None:
                 return True
             if self.role.sends_away:
-                return self._send_away(level, message)
+                return level.progress.away.begin(message, level.offset)
             appended = self._writer.put(message, now)
         except BolideError as error:
+            self.failures += 1
             if response_code(error) == MESSAGE_ILLEGAL:  # a retry does not help
-                self._waits(level, error)
-            else:
-                self.failures += 1
+                waits = f"delay level {level.level} waits for a message it cannot deliver"
+                self._store.maintenance.problem = f"{waits}: {error}"
             return False
-        level.fresh.append((appended.end_offset, level.offset + 1))
+        level.progress.appended(int(appended.end_offset))
         return True
 
     def _deliver_late(self, record: Record, now: int) -> int:
         """Deliver a record that was damaged before (`DamagedDelays.deliver`)."""
         message = due_message(record, self._writer)
         return 0 if message is None else int(self._writer.put(message, now).end_offset)
-
-    def _waits(self, level: Level, error: BolideError) -> None:
-        """Report that a level cannot deliver its next message and retries it at each tick."""
-        self.failures += 1
-        self._store.maintenance.problem = f"delay level {level.level} waits for a message it cannot deliver: {error}"
-
-    def _send_away(self, level: Level, message: BrokerMessage) -> bool:
-        """Send the message to another set. Return False if the limit of its level is reached."""
-        away = self._away[level.level - 1]
-        if away.full:
-            return False
-        away.begin(message, level.offset)
-        return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, final
 
 from bolide.broker.core.data_version import DataVersion
@@ -24,18 +23,18 @@ def _places(stored: Any) -> list[tuple[int, int]]:
 
 @final
 class DelayProgress:
-    """The delay levels, one for each of `levels_ms`, with the offset of each that the file holds."""
+    """The delay levels, with the offset of each that the file holds."""
 
-    def __init__(self, levels_ms: tuple[int, ...], damaged: DamagedDelays, start: int) -> None:
+    def __init__(self, levels: list[Level], damaged: DamagedDelays, start: int) -> None:
         """The file also contains the places of `damaged`."""
         self._damaged: DamagedDelays = damaged
-        self.levels: list[Level] = [Level(index + 1, delay, 0) for index, delay in enumerate(levels_ms)]
-        self.persisted: list[int] = [0] * len(levels_ms)
+        self.levels: list[Level] = levels
+        self.persisted: list[int] = [0] * len(levels)
         self._version: DataVersion = DataVersion(start, 0, 0)
 
     def encode(self) -> bytes:
         """Return the file's text, with the confirmed offset of each level."""
-        table = {str(level.level): level.confirmed for level in self.levels if level.confirmed > 0}
+        table = {str(level.level): level.progress.confirmed for level in self.levels if level.progress.confirmed > 0}
         told: dict[str, Any] = {"dataVersion": self._version.to_json(), "offsetTable": table}
         if self._damaged.count:  # RocketMQ ignores it
             told[_DAMAGED] = self._damaged.places()
@@ -50,30 +49,29 @@ class DelayProgress:
         self._version.assign(stored.get("dataVersion") or {})
         for index, offset in offsets.items():
             if 0 <= index < len(self.levels):
-                self.levels[index].offset = self.levels[index].confirmed = offset
+                self.levels[index].progress.reset(offset)
                 self.persisted[index] = offset
         return self._damaged.take(places)
 
-    def take_back(self, data: bytes, end_of: Callable[[int], int]) -> None:
+    def take_back(self, data: bytes) -> None:
         """Apply the progress of an acting slave (45). An offset never moves back, nor past the end of its queue."""
         stored: Any = parse_long(data)
         for key, offset in (stored.get("offsetTable") or {}).items():
             index = int(key) - 1
             if 0 <= index < len(self.levels):
                 level = self.levels[index]
-                told = min(int(offset), end_of(index))
+                told = min(int(offset), level.end)
                 if told > level.offset:
-                    level.shrunk(told)
+                    level.progress.reset(told)
         self._damaged.take_more(_places(stored))
 
-    def cut(self, end_of: Callable[[int], int], now: int) -> bool:
+    def cut(self, now: int) -> bool:
         """Clamp progress to the ends of queues. Return whether any changed."""
         found = False
         for index, level in enumerate(self.levels):
-            end = end_of(index)
-            if level.offset > end:
-                level.shrunk(end)
-                self.persisted[index] = end
+            if level.offset > level.end:
+                level.progress.reset(level.end)
+                self.persisted[index] = level.offset
                 found = True
         if found:
             self._version.next(now)
@@ -81,7 +79,7 @@ class DelayProgress:
 
     def changed(self, now: int) -> bool:
         """Mark the confirmed offsets as persisted. Return True if one has changed, so that the file must be written."""
-        progress = [level.confirmed for level in self.levels]
+        progress = [level.progress.confirmed for level in self.levels]
         if progress == self.persisted:
             return False
         self.persisted = progress

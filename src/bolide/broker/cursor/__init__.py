@@ -1,0 +1,1 @@
+"""Background readers of queues, their progress, and the data they load."""
