@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.broker.delay.timer_slot import BYTES_AT_ONCE
-from bolide.broker.delay.timers import MAX_UNCONFIRMED
+from bolide.broker.cursor.queue_cursor import BYTES_AT_ONCE, MAX_UNCONFIRMED
 from bolide.layout.timer_checkpoint import decode_timer_checkpoint
 from bolide.store.background.running_flags import NOT_WRITABLE
 from bolide.store.disk.files import FileFailed

@@ -206,10 +206,9 @@ class Delivery:
             return self._set_aside(record.physical_offset, record.total_size, error, now)
         message.properties.extend(added)
         if self.sends_away:
-            if self.away.full:
+            if not self.away.begin(message, 0):
                 self.retry_at = now + FULL_MS
                 return False
-            self.away.begin(message, 0)
             return True
         for _ in range(2):
             try:

@@ -6,30 +6,21 @@ After a start without usable files, every message of the topic enters the wheel 
 
 from __future__ import annotations
 
-from typing import Final, final
-
-from librt.strings import read_i32_be, read_i64_be
+from typing import final
 
 from bolide.broker.append.timer_rules import java_long, relative_delay
 from bolide.broker.core.options import BrokerOptions
+from bolide.broker.cursor.queue_cursor import UNITS_AT_ONCE, QueueCursor
 from bolide.broker.delay.delete_keys import DeleteKeys
 from bolide.broker.delay.timer_delivery import NEVER_WAITED, Delivery
 from bolide.broker.delay.timer_metrics import TimerMetrics
-from bolide.broker.delay.timer_slot import BYTES_AT_ONCE
 from bolide.layout import property_names as names
 from bolide.layout.hashes import java_hash
 from bolide.layout.message_properties import MessageProperties, stored_properties
 from bolide.layout.names import TIMER_TOPIC
-from bolide.layout.queue_unit import UNIT_SIZE
 from bolide.layout.record import Record
 from bolide.layout.timer import MAGIC_DEFAULT, MAGIC_DELETE, MAGIC_ROLL, floor_time, out_time, roll_window, rolled_time
-from bolide.store.disk.extents import Extent
-from bolide.store.message_store import MessageStore
-from bolide.store.reading.record_runs import RecordRuns
 from bolide.store.timer.timer_files import TimerFiles, Wish
-
-UNITS_AT_ONCE: Final = 256
-"""Maximum number of messages per tick, about ten milliseconds, so that the loop can serve other work."""
 
 
 @final
@@ -55,22 +46,17 @@ class TimerEnqueue:
     def __init__(
         self,
         options: BrokerOptions,
-        store: MessageStore,
+        cursor: QueueCursor,
         files: TimerFiles,
         delivery: Delivery,
         metrics: TimerMetrics,
         precision: int,
     ) -> None:
-        """`precision`: duration of one slot in ms."""
-        self.queue_offset: int = 0
-        """Messages of the timer queue before this one wait in the wheel, or are delivered."""
-        self.cold: list[Extent] = []
-        """Set by `enqueue` when data is not in memory: the extents to load before the next call."""
-        self.loaded_once: bool = False
-        """Whether the pool has just loaded missing data. Reads then wait for data that was evicted again."""
-        self.runs: RecordRuns = RecordRuns(store.log)
+        """`cursor` follows the queue of the timer topic: messages before it wait in the wheel, or are delivered.
+        `precision`: duration of one slot in ms."""
         self.delete_keys: DeleteKeys = DeleteKeys(options)
-        self._store = store
+        self._store = cursor.store
+        self._cursor = cursor
         self._files = files
         self._delivery = delivery
         self._metrics = metrics
@@ -85,7 +71,7 @@ class TimerEnqueue:
     def reset(self, files: TimerFiles) -> None:
         """Start with the empty wheel in these files."""
         self._files = files
-        self._rebuild_to = self.queue_offset = 0
+        self._rebuild_to = self._cursor.offset = 0
         self._rolled.clear()
 
     @property
@@ -98,38 +84,26 @@ class TimerEnqueue:
 
         A rolled message is in the queue several times; only its newest copy is used.
         """
-        self.queue_offset = 0
-        self.clamp()
         self._rebuild_from = read_time
-        self._rebuild_to = queue_offset if queue_offset > self.queue_offset else 0
-        at = self.queue_offset
-        while at < self._rebuild_to:
-            units = self._store.units(TIMER_TOPIC, 0, at, UNITS_AT_ONCE)
-            if not units:
-                break
-            for physical_offset, size, _ in units:
-                record = self._store.record_at(physical_offset, size)
+        self._rebuild_to = queue_offset if queue_offset > self._cursor.move_to(0) else 0
+        ahead = QueueCursor(self._store, TIMER_TOPIC, 0, None)
+        while ahead.offset < self._rebuild_to and (places := ahead.places(UNITS_AT_ONCE)):
+            for place in places:
+                record = self._store.record_at(*place)
                 if record is not None:
                     self._note_roll(stored_properties(record.properties))
-            at += len(units)
+            ahead.offset += len(places)
 
     def _note_roll(self, properties: MessageProperties) -> None:
         times = java_long(properties.get(names.TIMER_ROLL_TIMES) or "")
         if times:
             self._rolled.add((properties.get(names.UNIQ_KEY) or "", times))
 
-    def clamp(self) -> None:
-        """Clamp the queue offset to the range of the queue."""
-        low = int(self._store.min_queue_offset(TIMER_TOPIC, 0))
-        high = int(self._store.max_queue_offset(TIMER_TOPIC, 0))
-        self.queue_offset = min(max(self.queue_offset, low), high)
-
     def enqueue(self, now: int, budget: int, write_time: int, running: int) -> int:
         """Add up to `budget` messages of the queue to the wheel. Messages already due are delivered immediately.
 
         Slots before `write_time` (ms) may have ended. The slot at `running` is being delivered (-1: no slot). Return
-        the number of messages read; `cold` then contains the extents to load first. Raises `FileFailed` if the files
-        cannot be written.
+        the number of messages read. Raises `FileFailed` if the files cannot be written.
         """
         self._write_time = write_time
         self._running = running
@@ -140,7 +114,7 @@ class TimerEnqueue:
         wishes: list[tuple[Wish, MessageProperties]] = []
         passed = 0
         for entry in entries:
-            if entry.record is None or self._was_done(entry, self.queue_offset + passed):
+            if entry.record is None or self._was_done(entry, self._cursor.offset + passed):
                 # No longer in the log, not a timer message, damaged, or delivered before the rebuild.
                 if entry.record is None and not self._delivery.unreadable(entry.physical_offset, entry.size, now):
                     break
@@ -151,46 +125,28 @@ class TimerEnqueue:
                 if (self.delete_keys.of_message(entry.properties), entry.out) not in gone:
                     if not self._delivery.deliver(entry.record, entry.properties, NEVER_WAITED, now):
                         return len(entries)
-                self.queue_offset += 1  # immediately, because later messages may fail and this one is delivered
+                self._cursor.offset += 1  # immediately, because later messages may fail and this one is delivered
                 continue
             wishes.append((self._wish(entry, wall), entry.properties))
             passed += 1
         self._settle(wishes, passed)
-        if self._rebuild_to and self.queue_offset >= self._rebuild_to:
+        if self._rebuild_to and self._cursor.offset >= self._rebuild_to:
             self._rebuild_to = 0
             self._rolled.clear()
         return len(entries)
 
     def _entries(self, budget: int) -> list[Entry]:
-        """Return the next units of the queue that are in memory. If there are none, the pool reads them."""
-        queue = self._store.queues.get(TIMER_TOPIC, 0)
-        if queue is None:
-            return []
-        self.queue_offset = max(self.queue_offset, int(queue.min_offset))
-        units = queue.units(self.queue_offset, budget, self.loaded_once)
-        if units is None:
-            self.cold = [queue.extent(self.queue_offset, UNITS_AT_ONCE)]
-            return []
-        places: list[tuple[int, int]] = []
-        total = 0
-        for at in range(0, len(units) - UNIT_SIZE + 1, UNIT_SIZE):
-            size = int(read_i32_be(units, at + 8))
-            total += size
-            if total > BYTES_AT_ONCE and places:
-                break
-            places.append((int(read_i64_be(units, at)), size))
+        """Return the next messages of the queue. They end before the first message that is not in memory."""
         entries: list[Entry] = []
-        for index, (physical_offset, size) in enumerate(places):
-            if not self.runs.bring(places, index, self.loaded_once and index == 0):  # data was loaded for the first one
-                if not entries and self.runs.cold is not None:
-                    self.cold = [self.runs.cold]
-                return entries
+        for physical_offset, size in self._cursor.places(budget):
+            if not self._cursor.bring(len(entries)):
+                break
             entries.append(self._entry(physical_offset, size))
-        self.loaded_once = False
+        self._cursor.runs.close()
         return entries
 
     def _entry(self, physical_offset: int, size: int) -> Entry:
-        record = self.runs.record(physical_offset, size)
+        record = self._cursor.runs.record(physical_offset, size)
         properties = stored_properties(b"" if record is None else record.properties)
         out = java_long(properties.get(names.TIMER_OUT_MS) or "")
         return Entry(physical_offset, size, None if out is None else record, properties, out or 0)
@@ -209,7 +165,7 @@ class TimerEnqueue:
                 self._metrics.add(properties.get(names.REAL_TOPIC), count, self._write_time)
             self._metrics.enqueued += len(wishes)
             wishes.clear()
-        self.queue_offset += passed
+        self._cursor.offset += passed
         return 0
 
     def _wish(self, entry: Entry, wall: int) -> Wish:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from typing import Final, final
 
+from bolide.broker.cursor.queue_cursor import BYTES_AT_ONCE
 from bolide.broker.delay.delete_keys import DeleteKeys
 from bolide.broker.delay.timer_delivery import Delivery
 from bolide.layout.message_properties import MessageProperties, stored_properties
@@ -22,8 +23,6 @@ from bolide.store.timer.timer_log import TimerLog
 
 READ_AHEAD: Final = 64
 """Number of records fetched together; the pool reads those that are not in memory."""
-BYTES_AT_ONCE: Final = 4 * 1024 * 1024
-"""Bytes of records fetched together, and delivered in one turn."""
 UNITS_A_STEP: Final = 16
 """A long chain of units is read before its first message is delivered; one unit costs next to nothing."""
 

@@ -18,10 +18,12 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.cursor.cold_loads import ColdLoads
+from bolide.broker.cursor.queue_cursor import MAX_UNCONFIRMED, UNITS_AT_ONCE, QueueCursor
 from bolide.broker.delay.damaged_delays import DamagedDelays
 from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.timer_delivery import Delivery
-from bolide.broker.delay.timer_enqueue import UNITS_AT_ONCE, TimerEnqueue
+from bolide.broker.delay.timer_enqueue import TimerEnqueue
 from bolide.broker.delay.timer_flush import TimerFlush
 from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.delay.timer_slot import COLD, DAMAGED, OVER, REFUSED, SlotRun
@@ -33,11 +35,8 @@ from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.request_access import SIGNED_GET
 from bolide.remoting.request_routes import Kind, RawRoute
-from bolide.store.disk.extents import Extent
 from bolide.store.timer.timer_files import TimerFiles
 
-MAX_UNCONFIRMED: Final = 32 * 1024 * 1024
-"""Bytes of the log that may wait for the disk before the timer pauses."""
 CLEAN_INTERVAL_MS: Final = 30_000
 LOOK_MS: Final = 50
 CLOCK_STEP_MS: Final = 60_000
@@ -68,7 +67,9 @@ class TimerService(Service):
         self._precision = rules.precision
         self._followed = followed if followed is not None else FollowedTimer(effects)
         self._delivery = Delivery(writer, self.metrics, rules.precision, effects, self, damaged)
-        self._enqueue = TimerEnqueue(options, store, files, self._delivery, self.metrics, rules.precision)
+        self._loads = ColdLoads(store, effects, lambda now: effects.wake(self))
+        self._cursor = QueueCursor(store, TIMER_TOPIC, 0, self._loads)
+        self._enqueue = TimerEnqueue(options, self._cursor, files, self._delivery, self.metrics, rules.precision)
         self._flush = TimerFlush(
             options.delay.timer_flush_interval_ms, store, files, self.metrics, self._followed, effects, now
         )
@@ -76,7 +77,6 @@ class TimerService(Service):
         self._opened = False
         self._write_time = 0
         self._run: SlotRun | None = None
-        self._loading = False
         self._next_clean = now + CLEAN_INTERVAL_MS
         store.closing.append(self.close)
 
@@ -100,9 +100,7 @@ class TimerService(Service):
             self._store.maintenance.problem = f"{files.lost}: every message of the timer is enqueued again"
             self._start_over(files.checkpoint.read_time, found)
         else:
-            self.queue_offset = found
-            self._enqueue.clamp()
-            if self.queue_offset < found:
+            if self._cursor.move_to(found) < found:
                 # Before anything is stored: the next start would pass over messages that get these offsets now.
                 files.set_back(self.queue_offset)
 
@@ -147,11 +145,11 @@ class TimerService(Service):
     @property
     def queue_offset(self) -> int:
         """Messages of the timer queue before this one wait in the wheel, or are delivered."""
-        return self._enqueue.queue_offset
+        return self._cursor.offset
 
     @queue_offset.setter
     def queue_offset(self, value: int) -> None:
-        self._enqueue.queue_offset = value
+        self._cursor.offset = value
 
     def behind(self, now: int) -> tuple[int, int, int]:
         """(ms the delivery is late, messages not in the wheel yet, messages that wait), for runtime info."""
@@ -167,7 +165,7 @@ class TimerService(Service):
     @property
     def not_in_wheel(self) -> int:
         """Timed messages that are not in the wheel yet."""
-        return max(int(self._store.max_queue_offset(TIMER_TOPIC, 0)) - self.queue_offset, 0) if self._on else 0
+        return max(self._cursor.end - self.queue_offset, 0) if self._on else 0
 
     def routes(self) -> Routes:
         return [
@@ -198,7 +196,7 @@ class TimerService(Service):
             at = min(at, now + LOOK_MS)
         elif not self._not_true() and self._unsynced():
             at = min(at, self._flush.next_sync)
-        if self._loading:
+        if self._loads.active:
             return at
         if self._backlog() or self._delivery.again:
             at = min(at, max(now, self._delivery.retry_at))
@@ -213,17 +211,19 @@ class TimerService(Service):
         """Add new messages, deliver due ones, at most `budget` messages in total, and maintain the files."""
         self._move_write_time(int(self._store.times.wall(now)))
         self._delivery.begin(now)
-        if not self._loading and now >= self._delivery.retry_at and self._store_keeps_up(now):
+        if not self._loads.active and now >= self._delivery.retry_at and self._store_keeps_up(now):
             left = min(budget, UNITS_AT_ONCE)
             if self._delivery.again:
                 left -= self._delivery.go_back(now, left)
             if self._backlog() and not self._delivery.again:
                 first = self._files.wheel.first_time()
                 late = 0 <= first < self._write_time
-                left -= self._enqueue_some(now, max(left // 2, 1) if late else left)
-            if left > 0 and not (self._options.timer_stop_dequeue or self._delivery.again or self._loading):
+                running = self._run.time if self._run is not None else -1
+                read = self._enqueue.enqueue(now, max(left // 2, 1) if late else left, self._write_time, running)
+                left = left - read if read or not self._cursor.loading else 0
+            if left > 0 and not (self._options.timer_stop_dequeue or self._delivery.again):
                 self._dequeue(now, left)
-            self._enqueue.runs.close()
+            self._loads.begin()
         if now >= self._next_clean:
             self._next_clean = now + CLEAN_INTERVAL_MS
             self._files.log.delete_before(int(self._store.min_physical_offset()))
@@ -244,21 +244,11 @@ class TimerService(Service):
         return False
 
     def _backlog(self) -> bool:
-        if self._options.timer_stop_enqueue or self._store.max_queue_offset(TIMER_TOPIC, 0) <= self.queue_offset:
+        if self._options.timer_stop_enqueue or self._cursor.end <= self.queue_offset:
             return False
         # A ring contains two rounds. Messages overdue by one round leave it before new ones enter.
         first = self._files.wheel.first_time()
         return first < 0 or first > self._write_time - self._files.wheel.round_slots * self._precision
-
-    # -- into the wheel
-
-    def _enqueue_some(self, now: int, budget: int) -> int:
-        running = self._run.time if self._run is not None else -1
-        read = self._enqueue.enqueue(now, budget, self._write_time, running)
-        if self._enqueue.cold:
-            self._load(self._enqueue.cold)
-            self._enqueue.cold = []
-        return read
 
     # -- out of the wheel
 
@@ -283,19 +273,11 @@ class TimerService(Service):
                 self._start_over(run.time, self.queue_offset)
                 return
             elif run.state == COLD:
-                self._load(run.extents)
+                for extent in run.extents:
+                    self._loads.want(extent)
                 return
             elif run.state == REFUSED:
                 return
-
-    def _load(self, extents: list[Extent]) -> None:
-        self._loading = True
-        self._effects.load(extents, self._loaded)
-
-    def _loaded(self, now: int) -> None:
-        self._loading = False
-        self._enqueue.loaded_once = True
-        self._effects.wake(self)
 
     def _over(self, run: SlotRun) -> None:
         """Finish a slot, so that the next start begins after it."""
