@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from bolide.broker.cursor.queue_cursor import UNITS_AT_ONCE, QueueCursor
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.transactions.half_records import check_times, is_same_message, message_key, real_place
 from bolide.broker.transactions.named_offsets import NamedOffsets
@@ -34,7 +35,6 @@ from bolide.layout.sysflag import TRANSACTION_COMMIT, TRANSACTION_MASK
 from bolide.store.errors import RecordDamaged
 from bolide.store.message_store import MessageStore
 
-SCAN_AT_ONCE: Final = 256
 EVERYTHING: Final = 1 << 40
 MAX_NAMED: Final = 1_000_000
 """Limit of `_named`. Above it, op records of half messages from before the start are not recorded."""
@@ -83,8 +83,8 @@ class HalfMessages:
         """Half messages pending at the start that had been checked; their older records may still be named."""
         self._ops = NamedOffsets()
         self._began = -1
-        self._half_scanned = -1
-        self._op_scanned = -1
+        self._half_queue = QueueCursor(self._store, HALF_TOPIC, 0, None)
+        self._op_queue = QueueCursor(self._store, OP_HALF_TOPIC, 0, None)
         self._read_once = False
         self._next: Progress | None = None
         """Progress that waits for the disk."""
@@ -118,12 +118,12 @@ class HalfMessages:
         """Return whether this half message was committed, rolled back, renewed or abandoned."""
         if queue_offset in self._deciding:
             return True
-        return queue_offset < self._half_scanned and queue_offset not in self.pending
+        return queue_offset < self._half_queue.offset and queue_offset not in self.pending
 
     @property
     def open_count(self) -> int:
         """Number of pending half messages. Unread ones are counted as pending."""
-        unread = int(self._store.max_queue_offset(HALF_TOPIC, 0)) - self._half_scanned if self._half_scanned >= 0 else 0
+        unread = self._half_queue.end - self._half_queue.offset if self._began >= 0 else 0
         return len(self.pending) + max(unread, 0)
 
     @property
@@ -135,7 +135,7 @@ class HalfMessages:
         """Return whether a read op record names this half message, which may be older than the start."""
         if queue_offset < self._began:
             return queue_offset in self._named
-        return queue_offset < self._half_scanned and queue_offset not in self.pending
+        return queue_offset < self._half_queue.offset and queue_offset not in self.pending
 
     def decision_end(self, record: Record) -> int:
         """Return the end of the op record that decides this record's transaction, or 0 if read or not ours."""
@@ -164,11 +164,11 @@ class HalfMessages:
 
     def scan(self, budget: int) -> bool:
         """Read new records of both queues, about `budget` units at most. Return whether none is left to read."""
-        if self._op_scanned < 0:
+        if self._began < 0:
             self._begin()
         log_end = int(self._store.dispatched_offset)
         left = budget
-        while left > 0 and (read := self._scan_some(min(left, SCAN_AT_ONCE))):
+        while left > 0 and (read := self._scan_some(min(left, UNITS_AT_ONCE))):
             left -= read
         if left <= 0:
             return False
@@ -199,10 +199,10 @@ class HalfMessages:
         self._offsets.commit(TRANSACTION_GROUP, OP_HALF_TOPIC, 0, reached.op_offset, now)
 
     def _done(self, log_end: int) -> Progress:
-        done = next(iter(self.pending), self._half_scanned)
+        done = next(iter(self.pending), self._half_queue.offset)
         if self._deciding:
             done = min(done, min(self._deciding))
-        return Progress(log_end, done, self._ops.first(done, self._op_scanned))
+        return Progress(log_end, done, self._ops.first(done, self._op_queue.offset))
 
     # -- the start
 
@@ -222,18 +222,16 @@ class HalfMessages:
 
     def _is_ahead(self, half: int, op: int) -> bool:
         """Whether offsets below this progress may contain other half messages, or have lost their op records."""
-        store = self._store
-        return bool(half > store.max_queue_offset(HALF_TOPIC, 0) or op > store.max_queue_offset(OP_HALF_TOPIC, 0))
+        return half > self._half_queue.end or op > self._op_queue.end
 
     def _begin(self) -> None:
-        store = self._store
         half, op = self._stored()
         if half < 0 or self._is_ahead(half, op):
             # Only the log shows which ones are decided.
             self._seen = {}
             half = op = 0
-        self._half_scanned = self._began = max(half, int(store.min_queue_offset(HALF_TOPIC, 0)), 0)
-        self._op_scanned = max(op, int(store.min_queue_offset(OP_HALF_TOPIC, 0)), 0)
+        self._began = self._half_queue.move_to(half)
+        self._op_queue.move_to(op)
 
     def _look_at_open(self) -> None:
         """At startup: find the message of each pending half message."""
@@ -288,20 +286,16 @@ class HalfMessages:
     def _scan_some(self, count: int) -> int:
         """Read up to `count` units of each queue in log order. An op record follows the half messages it names, so only
         pending ones stay in memory, and other names have no effect."""
-        # Records that expired unread, while the host was suspended, are skipped: `units` starts after them.
-        self._op_scanned = max(self._op_scanned, int(self._store.min_queue_offset(OP_HALF_TOPIC, 0)))
-        self._half_scanned = max(self._half_scanned, int(self._store.min_queue_offset(HALF_TOPIC, 0)))
-        ops = self._store.units(OP_HALF_TOPIC, 0, self._op_scanned, count)
-        halves = self._store.units(HALF_TOPIC, 0, self._half_scanned, count)
+        ops, halves = self._op_queue.places(count), self._half_queue.places(count)
         op = half = 0
         while op < len(ops) or half < len(halves):
-            if (op == len(ops) == count) or (half == len(halves) == count):
+            if (op == len(ops) and self._op_queue.more) or (half == len(halves) and self._half_queue.more):
                 break  # more of this queue may precede the rest of the other one
             if op == len(ops) or (half < len(halves) and halves[half][0] < ops[op][0]):
-                self._read_half(halves[half][0], halves[half][1])
+                self._read_half(*halves[half])
                 half += 1
             else:
-                self._read_op(ops[op][0], ops[op][1])
+                self._read_op(*ops[op])
                 op += 1
         return op + half
 
@@ -312,21 +306,21 @@ class HalfMessages:
             named = [] if record is None else half_offsets(record.body)
         except RecordDamaged as error:  # the half messages that it names stay pending, and their producers are asked
             self._store.maintenance.problem = f"an op record of transactions ends nothing: {error}"
-        offsets = [offset for offset in named if offset < self._half_scanned]
+        offsets = [offset for offset in named if offset < self._half_queue.offset]
         for offset in offsets:
             self._end(offset)
         if offsets:
-            self._ops.add(self._op_scanned, max(offsets))
-        self._op_scanned += 1
+            self._ops.add(self._op_queue.offset, max(offsets))
+        self._op_queue.offset += 1
 
     def _read_half(self, physical_offset: int, size: int) -> None:
-        at = self._half_scanned
+        at = self._half_queue.offset
         record = self._store.record_at(physical_offset, size) if self._seen is not None else None
         if at not in self._deciding:
             self.pending[at] = Half(at, physical_offset, size)
         if record is not None and self._seen is not None:
             self._note(at, record, self._seen)
-        self._half_scanned += 1
+        self._half_queue.offset += 1
 
     def _end(self, offset: int) -> None:
         """Drop a half message whose op record was read. Nothing else about it is stored, so that one undecided message
@@ -357,7 +351,7 @@ class HalfMessages:
                 self._deciding[at] = Decision(decision.half, OWED, certain=True)
                 continue
             del self._deciding[at]
-            if at < self._half_scanned:
+            if at < self._half_queue.offset:
                 self.pending[at] = decision.half
                 back = True
         if back:
