@@ -13,6 +13,7 @@ from typing import Final
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.service import Service
+from bolide.broker.cursor.cold_loads import ColdLoads
 from bolide.broker.found import topics_of
 from bolide.broker.refused import response_code
 from bolide.broker.tables.clients import Client, Clients
@@ -65,16 +66,11 @@ class HalfChecks:
         self._clients = clients
         self._topics = topics
         self._effects = effects
-        self._service = service
+        self._loads = ColdLoads(store, effects, lambda now: effects.wake(service))
         self._next_check = start + options.transactions.transaction_check_interval
         self._next_look = start + LOOK_INTERVAL_MS
         self._sweep: list[int] = []
         """Half offsets this round of checks has not looked at yet, the oldest last."""
-        self._loading = False
-        self._unreadable = -1
-        """The half message checked last, when its record cannot be read."""
-        self._loaded_for = -1
-        """The half message whose record was loaded last: a second load is not waited for."""
         self._questions: deque[Half] = deque()
         """Half messages stored again. Their producers are asked once they are on disk."""
         self._log = log
@@ -107,7 +103,7 @@ class HalfChecks:
 
     def due(self, now: int) -> int | None:
         """Return the time (ms) of the next check, or None on a slave: its master asks the producers."""
-        if self._loading or not self._writer.role.may_check:
+        if self._loads.active or not self._writer.role.may_check:
             return None
         if self._questions and self._may_ask(self._questions[0]):
             return now
@@ -115,7 +111,7 @@ class HalfChecks:
 
     def tick(self, now: int, budget: int) -> None:
         """Read new records; every `transactionCheckInterval` check pending half messages."""
-        if self._loading:
+        if self._loads.active:
             return
         complete = self._halves.scan(budget)
         if now >= self._next_check and complete:
@@ -147,10 +143,14 @@ class HalfChecks:
         try:
             while sweep and budget > 0 and room > 0:
                 half = self._halves.pending.get(sweep[-1])
-                if half is not None and self._is_loading(half):
-                    break
+                try:
+                    if half is not None and self._loads.lacks(half.physical_offset, half.size):
+                        break
+                except FileFailed as error:
+                    self._say(f"the half message at offset {sweep[-1]} of its queue cannot be checked: {error}")
+                    half = None
                 sweep.pop()
-                if half is None or half.queue_offset == self._unreadable:
+                if half is None:
                     continue
                 budget -= 1
                 room -= half.size
@@ -161,28 +161,6 @@ class HalfChecks:
             # The store rejects records now. The next round checks all pending half messages again.
             self._say(f"the round of checks ends early: {error}")
             sweep.clear()
-
-    def _is_loading(self, half: Half) -> bool:
-        """Return whether the record must be loaded first; the round then continues."""
-        if self._loaded_for == half.queue_offset:
-            return False
-        try:
-            cold = self._store.cold_record(half.physical_offset, half.size)
-        except FileFailed as error:
-            self._unreadable = half.queue_offset
-            self._say(f"the half message at offset {half.physical_offset} of the log cannot be checked: {error}")
-            return False
-        self._unreadable = -1
-        if cold is None:
-            return False
-        self._loading = True
-        self._loaded_for = half.queue_offset
-        self._effects.load([cold], self._loaded)
-        return True
-
-    def _loaded(self, now: int) -> None:
-        self._loading = False
-        self._effects.wake(self._service)
 
     def _looked_at(self, half: Half, now: int) -> bool:
         """Check one half message. Return whether only its op record is left to write.
