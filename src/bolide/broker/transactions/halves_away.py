@@ -14,6 +14,7 @@ from bolide.broker.core.effects import Effects
 from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Service
+from bolide.broker.cursor.cold_loads import ColdLoads
 from bolide.broker.transactions.half_messages import HalfMessages
 from bolide.broker.transactions.half_records import real_place
 from bolide.broker.transactions.renewals import Half
@@ -41,13 +42,11 @@ class HalvesAway(Service):
         self._role = role
         self._store = store
         self._halves = halves
-        self._effects = effects
+        self._loads = ColdLoads(store, effects, lambda now: effects.wake(self))
         self._away = Journeys(effects, self, halves.leave)
         self._next_round = 0
         self._round: list[int] = []
         """Offsets of half messages to send in this round, oldest last."""
-        self._loading = False
-        self._loaded_for = -1
 
     def configure(self, options: BrokerOptions) -> None:
         """Apply changed live settings."""
@@ -61,7 +60,7 @@ class HalvesAway(Service):
 
     def due(self, now: int) -> int | None:
         """Return the next tick, or None while there is a master or no message may be sent away."""
-        if not self._role.sends_away or self._loading:
+        if not self._role.sends_away or self._loads.active:
             return None
         if self._round and not self._away.full:
             return now
@@ -70,7 +69,7 @@ class HalvesAway(Service):
 
     def tick(self, now: int, budget: int) -> None:
         """Send the rest of the round. Start a new round when it is due and the last one has ended."""
-        if not self._role.sends_away or self._loading:
+        if not self._role.sends_away or self._loads.active:
             return
         self._away.go_on(now)
         complete = self._halves.scan(budget)
@@ -87,25 +86,13 @@ class HalvesAway(Service):
     def _sent(self, half: Half) -> bool:
         """Send one half message. Return False while its record is loaded. One without a valid target waits for the
         master, which abandons it."""
-        if self._loaded_for != half.queue_offset:
-            cold = self._store.cold_record(half.physical_offset, half.size)
-            if cold is not None:
-                self._loading = True
-                self._loaded_for = half.queue_offset
-                self._effects.load([cold], self._loaded)
-                return False
+        if self._loads.lacks(half.physical_offset, half.size):
+            return False
         try:
             record = self._store.intact_record(half.physical_offset, half.size)
         except RecordDamaged as error:  # a copy would get a CRC that matches the damaged body
             self._store.maintenance.problem = f"a half message is not sent to another broker set: {error}"
             return True
-        if record is None:
-            return True
-        properties = stored_properties(record.properties)
-        if real_place(properties) is not None:
+        if record is not None and real_place(properties := stored_properties(record.properties)) is not None:
             self._away.begin(copy_of(record, HALF_TOPIC, 0, properties), half.queue_offset)
         return True
-
-    def _loaded(self, now: int) -> None:
-        self._loading = False
-        self._effects.wake(self)
