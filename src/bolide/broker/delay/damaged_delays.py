@@ -15,6 +15,7 @@ from typing import Final, final
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Service
+from bolide.broker.cursor.cold_loads import ColdLoads
 from bolide.errors import BolideError
 from bolide.layout.record import Record, body_matches
 from bolide.store.message_store import MessageStore
@@ -45,8 +46,7 @@ class DamagedDelays(Service):
         self._delivered: dict[int, int] = {}
         """End offset of the new record of each delivered message, until the new record is safe."""
         self._settle_at = 0
-        self._loading = False
-        self._loaded = False
+        self._loads = ColdLoads(store, effects, lambda now: effects.wake(self))
         self._changes = self._saving = self._saved = 0
         store.on_taken_back.append(self._taken_back)
 
@@ -117,7 +117,7 @@ class DamagedDelays(Service):
 
     def due(self, now: int) -> int | None:
         """Return the time of the next try in ms, or None."""
-        if not self._sizes or self._loading or not self._role.may_deliver or self._role.sends_away:
+        if not self._sizes or self._loads.active or not self._role.may_deliver or self._role.sends_away:
             return None
         at = self._line[0][0] if self._line else now + RETRY_MS
         return min(at, self._settle_at) if self._delivered else at
@@ -131,12 +131,8 @@ class DamagedDelays(Service):
         if not self._line or now < self._line[0][0]:
             return
         _, offset = self._line[0]
-        cold = None if self._loaded else self._store.cold_record(offset, self._sizes[offset])
-        if cold is not None:
-            self._loading = True
-            self._effects.load([cold], self._load_done)
+        if self._loads.lacks(offset, self._sizes[offset]):
             return
-        self._loaded = False
         self._line.popleft()
         self._try(offset, now)
 
@@ -185,7 +181,3 @@ class DamagedDelays(Service):
         for offset in [offset for offset, end in self._delivered.items() if end > written_offset]:
             del self._delivered[offset]
             self._line.append((self._settle_at, offset))
-
-    def _load_done(self, now: int) -> None:
-        self._loading, self._loaded = False, True
-        self._effects.wake(self)
