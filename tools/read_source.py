@@ -180,7 +180,8 @@ def value_of(module: str, node: ast.expr) -> ast.expr:
         found = find(module, node.id)
         if found and isinstance(found.node, ast.Assign | ast.AnnAssign) and found.node.value is not None:
             value = value_of(found.module, found.node.value)
-            return value if isinstance(value, ast.Constant | ast.UnaryOp) else node
+            options = isinstance(value, ast.Call) and not value.args and not value.keywords  # an object of defaults
+            return value if options or isinstance(value, ast.Constant | ast.UnaryOp) else node
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         found = find(module, node.value.id)
         if found and isinstance(found.node, ast.Module):

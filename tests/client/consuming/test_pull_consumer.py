@@ -287,10 +287,10 @@ async def test_refusal_of_a_broker_that_moved_is_dropped(broker: ScriptedBroker)
 
 async def test_a_pull_consumer_keeps_the_limits_of_its_flow(broker: ScriptedBroker) -> None:
     fill(broker, 10)
-    flow = FlowControl(pull_batch=1, max_span=1, max_cached_for_topic=6, max_cached_bytes_for_topic=4000)
+    flow = FlowControl(pull_batch=1, max_span=1, max_cached_for_topic=8, max_cached_bytes_for_topic=4000)
     async with pull_consumer(broker, auto_commit=False, flow=flow) as consumer:
         await consumer.assign([Q0, Q1])
         held = consumer._member.owned.values()
         await until(lambda: all(not each.has_room for each in held), "a limit of each queue")
-        assert {(each.max_count, each.max_bytes, each.max_span) for each in held} == {(3, 2000, 1)}
+        assert {(each.max_count, each.max_bytes, each.max_span) for each in held} == {(4, 2000, 1)}
         assert {each.limit_reached() for each in held} == {"max_span"}
