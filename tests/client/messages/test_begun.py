@@ -18,6 +18,24 @@ from tests.client.messages.received import a_message
 Outcomes = Callable[[ReceivedMessage], Awaitable[object]]
 
 
+class Held:
+    """A queue that is dropped after `calls` looks."""
+
+    def __init__(self, calls: int = 100) -> None:
+        self._left = calls
+
+    @property
+    def dropped(self) -> bool:
+        self._left -= 1
+        return self._left < 0
+
+
+def begun_one(listener: Callable[[ReceivedMessage], object], message: ReceivedMessage) -> Awaitable[Failed] | None:
+    through, run = begun(listener, [message], Held())
+    assert through == (run is None)
+    return run
+
+
 async def a_turn() -> None:
     loop = asyncio.get_running_loop()
     woken = loop.create_future()
@@ -61,7 +79,7 @@ def listener(outcome: object, pauses: int) -> Outcomes:
 )
 async def test_begun_call_ends_like_an_awaited_call(outcome: object, pauses: int) -> None:
     message = a_message()
-    run = begun(listener(outcome, pauses), message)
+    run = begun_one(listener(outcome, pauses), message)
     found: Failed = [] if run is None else await run
     with THE_WORLD.pool(1, "none") as threads:
         assert found == await ListenerCall(listener(outcome, pauses)).run([message], threads)  # type: ignore[arg-type]  # odd outcomes too
@@ -70,7 +88,7 @@ async def test_begun_call_ends_like_an_awaited_call(outcome: object, pauses: int
 
 
 def test_successful_call_without_waits_is_not_awaited() -> None:
-    assert begun(listener(None, 0), a_message()) is None
+    assert begun_one(listener(None, 0), a_message()) is None
 
 
 async def test_a_cancellation_reaches_the_listener_that_waits() -> None:
@@ -84,7 +102,7 @@ async def test_a_cancellation_reaches_the_listener_that_waits() -> None:
             raise
 
     async def work() -> None:
-        run = begun(call, a_message())
+        run = begun_one(call, a_message())
         assert run is not None
         await run
 
@@ -104,7 +122,7 @@ async def test_a_listener_that_takes_its_cancellation_still_has_an_outcome() -> 
             await asyncio.sleep(0)
         return False
 
-    run = begun(call, a_message())
+    run = begun_one(call, a_message())
     assert run is not None
     task = asyncio.ensure_future(run)
     await asyncio.sleep(0)
@@ -116,6 +134,46 @@ async def test_a_listener_that_fails_before_it_has_a_coroutine_has_failed() -> N
     def call(message: ReceivedMessage) -> Awaitable[None]:
         raise StopIteration
 
-    run = begun(call, a_message())
+    run = begun_one(call, a_message())
     assert run is not None
     assert len(await run) == 1
+
+
+async def test_messages_before_the_first_that_waits_are_finished() -> None:
+    seen: list[ReceivedMessage] = []
+
+    async def call(message: ReceivedMessage) -> bool | None:
+        seen.append(message)
+        if len(seen) == 3:
+            await a_turn()
+            return False
+        return True if len(seen) == 2 else None
+
+    messages = [a_message() for _ in range(5)]
+    through, run = begun(call, messages, Held())
+    assert through == 2
+    assert run is not None
+    assert [message for message, _ in await run] == [messages[2]]
+    assert seen == messages[:3]
+
+
+def test_messages_of_a_dropped_queue_are_not_delivered() -> None:
+    seen: list[ReceivedMessage] = []
+
+    async def call(message: ReceivedMessage) -> None:
+        seen.append(message)
+
+    messages = [a_message() for _ in range(5)]
+    assert begun(call, messages, Held(calls=2)) == (2, None)
+    assert seen == messages[:2]
+
+
+async def test_ctrl_c_in_a_listener_is_raised_by_its_awaitable() -> None:
+    async def call(message: ReceivedMessage) -> None:
+        raise KeyboardInterrupt
+
+    through, run = begun(call, [a_message()], Held())
+    assert through == 0
+    assert run is not None
+    with pytest.raises(KeyboardInterrupt):
+        await run

@@ -146,38 +146,27 @@ class ConcurrentConsumption:
         Returns the number of messages, and the last one if it is not finished. Such a call needs no task: a fast
         listener is the most frequent case, and costs little more here than its own code.
         """
-        time = asyncio.get_running_loop().time
-        process_queue, listener = block.process_queue, block.call.listener
-        first, through = block.taken, 0
-        waiting: Waiting | None = None
-        began = started = time()
+        process_queue, clock = block.process_queue, asyncio.get_running_loop().time
+        messages = block.messages[block.taken : block.taken + most]
+        began = clock()
         process_queue.begin()
         try:
-            for message in block.messages[first : first + most]:
-                block.taken += 1
-                if process_queue.dropped:
-                    continue
-                started = time()
-                try:
-                    run = begun(listener, message)
-                except BaseException:  # this worker was cancelled
-                    self._later(process_queue, [message])
-                    raise
-                if run is not None:
-                    waiting = Waiting([message], started, run)
-                    break
-                through += 1
-        finally:
-            given = block.taken - first
+            through, run = begun(block.call.listener, messages, process_queue)
+            given = len(messages) if run is None else through + 1  # a dropped queue's messages are not delivered
+            block.taken += given
             self._ready_count -= given
             if block.taken == len(block.messages):
                 self._ready.popleft()
+            now = clock()
             if through:
-                self._done(process_queue, block.messages[first : first + through])
-                now = time() if waiting is None else started
+                self._done(process_queue, messages[:through] if through < len(messages) else messages)
                 self._member.stats.consumed_singly(process_queue.queue.topic, through, began, now)
+        finally:
             process_queue.end()
-        return given, waiting
+        if run is None:
+            return given, None
+        # The statistics add the time of the last call until it waited to the other calls, if there are any.
+        return given, Waiting([messages[through]], now if through else began, run)
 
     def _take(self, block: Block) -> list[ReceivedMessage]:
         size = block.call.batch or max(1, min(PIECE, self._ready_count // self._concurrency))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 
 from bolide.client.consuming.flow_options import DEFAULT_FLOW, FlowControl
 from bolide.client.messages.errors import ResponseError
@@ -84,13 +85,19 @@ class ProcessQueue:
         """Remove messages that were consumed or sent back. Repeated calls are ignored. Return the offset to commit."""
         finished = self._done
         order = self._order
-        for message in messages:
-            record = message.record
+        records = [message.record for message in messages]
+        if not finished and [record.queue_offset for record in records] == list(islice(order, len(records))):
+            # the usual case: the oldest messages, in order
+            self.cached_bytes -= sum([len(record.body) for record in records])
+            for _ in records:
+                order.popleft()
+            records = []
+        for record in records:
             offset = record.queue_offset
             if offset in finished or not order or offset < order[0]:
                 continue  # a listener finished after its overdue message had been sent back
             self.cached_bytes -= len(record.body)
-            if offset == order[0]:  # messages mostly finish in order
+            if offset == order[0]:
                 order.popleft()
             else:
                 finished.add(offset)

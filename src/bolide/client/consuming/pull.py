@@ -54,6 +54,7 @@ class PullStatus(Enum):
 
 
 _STATUS: Final = {status.value: status for status in PullStatus}
+_ANSWERS: Final = (*_STATUS, codes.SYSTEM_ERROR)
 
 
 @dataclass(slots=True)
@@ -162,7 +163,7 @@ async def _pull_from(instance: ClientInstance, request: PullRequest, address: st
         asked,
         ext,
         timeout=request.suspend + 15.0,
-        accept=(*_STATUS, codes.SYSTEM_ERROR),
+        accept=_ANSWERS,
     )
     said = answer.ext()
     if answer.code == codes.SYSTEM_ERROR:

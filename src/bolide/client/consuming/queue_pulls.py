@@ -169,10 +169,15 @@ class QueuePulls:
     async def _pull_loop(self, process_queue: ProcessQueue) -> None:
         loop = asyncio.get_running_loop()
         member, settings = self.member, self._settings
+        sharing = -1
         while not process_queue.dropped:
-            process_queue.limit(settings.flow, len(member.owned))
-            await member.room.wait_for_room(process_queue)
-            await self._paused.wait(process_queue.queue)
+            if sharing != len(member.owned):
+                sharing = len(member.owned)
+                process_queue.limit(settings.flow, sharing)
+            if not process_queue.has_room:
+                await member.room.wait_for_room(process_queue)
+            if process_queue.queue in self._paused:
+                await self._paused.wait(process_queue.queue)
             wanted = member.subscriptions.get(process_queue.queue.topic)
             if process_queue.dropped or wanted is None:
                 return

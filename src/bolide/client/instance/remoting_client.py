@@ -58,11 +58,11 @@ class RemotingClient:
         """Return the response with any code. Calls the hooks before and after."""
         hooks = self.options.hooks
         if not hooks:
-            return await connection.request(self._request(code, ext, body), timeout)
+            return await connection.start(self._request(code, ext, body), timeout)
         call = RpcCall(connection.address, code, dict(ext or {}), body, False)
         for hook in hooks:
             _run_hook(hook.before, call)
-        answer = await connection.request(self._request(code, call.ext, call.body), timeout)
+        answer = await connection.start(self._request(code, call.ext, call.body), timeout)
         for hook in hooks:
             _run_hook(hook.after, call, answer)
         return answer

@@ -9,6 +9,7 @@ import ipaddress
 import time
 from weakref import WeakKeyDictionary
 
+from bolide.client.instance.process_id import process_id
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
 
@@ -26,30 +27,41 @@ class UniqueIds:
 
     def __init__(self, world: World = THE_WORLD, ip: str | None = None) -> None:
         self._world = world
-        self._process_id = world.process_id
         self._wall_ms = world.wall_ms
         self._ip = ip or world.own_ip()
-        self._pid = -1
+        self._pid = 0
+        """The process for which the prefix was made."""
         self._prefix = ""
         self._counter = 0
         self._start = self._after = 0
+        self._now = -1
+        self._until_now = ""
+        """The prefix and the time `_now`: several messages are often sent within one ms."""
 
     def next_id(self) -> str:
         """Return a new id."""
-        if self._process_id() != self._pid:
+        if process_id() != self._pid:
             self._begin()
         now = self._wall_ms()
+        if now != self._now:
+            self._tick(now)
+        self._counter = counter = (self._counter + 1) & 0xFFFF
+        return f"{self._until_now}{counter:04X}"
+
+    def _tick(self, now: int) -> None:
         if now >= self._after:
             self._start, self._after = _month_start_ms(now / 1000)
-        self._counter = counter = (self._counter + 1) & 0xFFFF
-        return f"{self._prefix}{(now - self._start) & 0xFFFFFFFF:08X}{counter:04X}"
+        self._now = now
+        self._until_now = f"{self._prefix}{(now - self._start) & 0xFFFFFFFF:08X}"
 
     def _begin(self) -> None:
-        self._pid = self._world.process_id()
+        self._pid = process_id()
+        pid = self._world.process_id()
         # Java uses the hash of its class loader: any number of this process will do.
         random = self._world.random.randbytes(4)
         ip = ipaddress.IPv4Address(self._ip).packed
-        self._prefix = (ip + (self._pid & 0xFFFF).to_bytes(2, "big") + random).hex().upper()
+        self._prefix = (ip + (pid & 0xFFFF).to_bytes(2, "big") + random).hex().upper()
+        self._now = -1
 
 
 def default_client_id(instance: str = "DEFAULT", world: World = THE_WORLD) -> str:

@@ -1,10 +1,10 @@
-"""Eager calls of async listeners: the listener runs immediately, up to its first wait."""
+"""Eager calls of async listeners: a listener runs immediately, up to its first wait."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from types import CoroutineType
-from typing import Any
+from typing import Any, Protocol
 
 from bolide.client.messages.listener import Failed, failed_by, failed_of
 from bolide.client.messages.received import ReceivedMessage
@@ -33,27 +33,44 @@ class Rest:
                 return end.value
 
 
-def begun(listener: Callable[[Any], Any], message: ReceivedMessage) -> Awaitable[Failed] | None:
-    """Call an async listener with a message. Return None if it has finished successfully, otherwise an awaitable
-    result.
+class Droppable(Protocol):
+    """The queue of some messages, which another consumer may get at any time."""
 
-    Never raises the listener's errors; cancellation of the calling task and Ctrl-C propagate.
+    @property
+    def dropped(self) -> bool:
+        """Whether this consumer no longer has the queue."""
+
+
+def begun(
+    listener: Callable[[Any], Any], messages: Iterable[ReceivedMessage], queue: Droppable
+) -> tuple[int, Awaitable[Failed] | None]:
+    """Call an async listener with each message in turn, until a call waits or fails, or `queue` is dropped.
+
+    Returns the number of calls that finished successfully, and an awaitable result of the next call, or None if no
+    call waited or failed. Never raises: the awaitable raises a cancellation of the calling task, and Ctrl-C.
     """
-    try:
-        coroutine = listener(message)
-    except BaseException as error:  # a StopIteration raised by the listener does not mean that it returned
-        return _known(failed_by(error, [message]))
-    if not isinstance(coroutine, CoroutineType):
-        return _outcome(coroutine, message)
-    try:
-        yielded = coroutine.send(None)
-    except StopIteration as end:
-        failed = [] if end.value is None else failed_of(end.value, [message])
-    except BaseException as error:
-        failed = failed_by(error, [message])
-    else:
-        return _outcome(Rest(coroutine, yielded), message)
-    return _known(failed) if failed else None
+    # One frame for all calls: a frame for each would cost more than a fast listener.
+    through = 0
+    for message in messages:
+        if queue.dropped:
+            break
+        try:
+            coroutine = listener(message)
+        except BaseException as error:  # a StopIteration raised by the listener does not mean that it returned
+            return through, _failed(error, message)
+        if not isinstance(coroutine, CoroutineType):
+            return through, _outcome(coroutine, message)
+        try:
+            yielded = coroutine.send(None)
+        except StopIteration as end:
+            if end.value is not None and (failed := failed_of(end.value, [message])):
+                return through, _known(failed)
+            through += 1
+        except BaseException as error:
+            return through, _failed(error, message)
+        else:
+            return through, _outcome(Rest(coroutine, yielded), message)
+    return through, None
 
 
 async def _outcome(rest: Awaitable[Any], message: ReceivedMessage) -> Failed:
@@ -65,3 +82,7 @@ async def _outcome(rest: Awaitable[Any], message: ReceivedMessage) -> Failed:
 
 async def _known(failed: Failed) -> Failed:
     return failed
+
+
+async def _failed(error: BaseException, message: ReceivedMessage) -> Failed:
+    return failed_by(error, [message])
