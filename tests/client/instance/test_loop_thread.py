@@ -7,13 +7,14 @@ import asyncio
 import signal
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import NoReturn
 
 import pytest
 
 from bolide.client import ConsumeCall, Interceptor
 from bolide.client.instance.loop_thread import loop_thread
-from proof.kit.waiting import wait_until
+from proof.kit.waiting import PATIENCE, wait_until
 from tests.client.patient_blocking import PullConsumer
 from tests.client.scripted_broker import ScriptedBroker
 
@@ -126,3 +127,60 @@ def test_messages_that_a_poll_took_for_an_interrupted_caller_are_polled_again(ho
     assert times == 5
     assert sorted(seen, key=int) == [b"%d" % number for number in range(20)]
     assert (broker.offsets["G", "T", 0], broker.offsets["G", "T", 1]) == (10, 10)
+
+
+def test_calls_of_many_threads_run_in_the_order_of_each() -> None:
+    loop = loop_thread()
+    seen: list[tuple[int, int]] = []
+
+    def note(place: tuple[int, int]) -> asyncio.Future[int]:
+        seen.append(place)
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        future.set_result(place[1])
+        return future
+
+    def work(thread: int) -> None:
+        futures = [loop.submit(partial(note, (thread, number))) for number in range(200)]
+        assert [future.result(PATIENCE) for future in futures] == list(range(200))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(seen) == 800
+    for number in range(4):
+        assert [place for thread, place in seen if thread == number] == list(range(200))
+
+
+def test_a_call_that_raises_does_not_stop_the_next_ones() -> None:
+    loop = loop_thread()
+
+    def fail() -> asyncio.Future[int]:
+        raise SystemExit(3)
+
+    def succeed() -> asyncio.Future[int]:
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        future.set_result(1)
+        return future
+
+    failed, done = loop.submit(fail), loop.submit(succeed)
+    assert isinstance(failed.exception(PATIENCE), SystemExit)
+    assert done.result(PATIENCE) == 1
+
+
+def test_a_future_that_is_cancelled_cancels_its_work() -> None:
+    loop = loop_thread()
+    waiting: list[asyncio.Future[int]] = []
+    cancelled = threading.Event()
+
+    def wait() -> asyncio.Future[int]:
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(lambda done: cancelled.set() if done.cancelled() else None)
+        waiting.append(future)
+        return future
+
+    future = loop.submit(wait)
+    wait_until(lambda: bool(waiting), "the call")
+    assert future.cancel()
+    assert cancelled.wait(PATIENCE)

@@ -13,7 +13,9 @@ import contextlib
 import logging
 import os
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from bolide.client.messages.errors import ClientForked, ClientStateError
@@ -34,6 +36,9 @@ class LoopThread:
         self.pid = os.getpid()
         self._loop = _new_loop()
         self._stopping = False
+        self._calls: deque[Callable[[], None]] = deque()
+        """Calls for the loop's thread, which is woken once for all of them."""
+        self._woken = False
         self._thread = threading.Thread(target=self._run, name="bolide-client", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
@@ -132,13 +137,44 @@ class LoopThread:
         return received(future)
 
     def submit(self, work: Callable[[], asyncio.Future[T]]) -> concurrent.futures.Future[T]:
-        """Call `work` on the loop without waiting. The future also contains exceptions of the call itself."""
+        """Call `work` on the loop without waiting. The future also contains exceptions of the call itself.
+
+        Calls in quick succession wake the loop's thread once.
+        """
         self._check()
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
-        async def wait() -> T:
-            return await work()
+        def do() -> None:
+            if future.cancelled():
+                future.set_running_or_notify_cancel()
+                return
+            try:
+                inner = work()
+            except BaseException as error:
+                _settle(future, error)
+                return
+            inner.add_done_callback(partial(_copy, future))
+            future.add_done_callback(partial(self._cancel, inner))
 
-        return asyncio.run_coroutine_threadsafe(wait(), self._loop)
+        self._calls.append(do)
+        if not self._woken:
+            try:
+                self._woken = True  # before the thread is woken: it may run the calls at once
+                self._loop.call_soon_threadsafe(self._run_calls)
+            except BaseException:  # the loop has ended, or a signal handler raised: the next caller wakes the thread
+                self._woken = False
+                raise
+        return future
+
+    def _run_calls(self) -> None:
+        self._woken = False  # first: a call that is added from now on wakes the thread again
+        for _ in range(len(self._calls)):
+            self._loop.call_soon(self._calls.popleft())
+
+    def _cancel(self, inner: asyncio.Future[T], future: concurrent.futures.Future[T]) -> None:
+        if future.cancelled():
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(inner.cancel)
 
     def iterate(self, make: Callable[[], AsyncIterator[T]], undo: Callable[[T], object] | None = None) -> Iterator[T]:
         """Iterate over an async iterator from a blocking thread. `undo` as in `run`."""
@@ -153,6 +189,24 @@ class LoopThread:
             except StopAsyncIteration:
                 return
             yield item
+
+
+def _copy(future: concurrent.futures.Future[T], inner: asyncio.Future[T]) -> None:
+    """Give `future` the outcome of `inner`."""
+    if inner.cancelled():
+        future.cancel()
+        future.set_running_or_notify_cancel()
+        return
+    error = inner.exception()
+    if error is not None:
+        _settle(future, error)
+    elif future.set_running_or_notify_cancel():
+        future.set_result(inner.result())
+
+
+def _settle(future: concurrent.futures.Future[T], error: BaseException) -> None:
+    if future.set_running_or_notify_cancel():
+        future.set_exception(error)
 
 
 def received(future: concurrent.futures.Future[T]) -> T:
