@@ -65,6 +65,7 @@ class Producer:
         codec ("json", a type, a Codec, several by topic, None): Makes the body of a message out of its `value`.
         interceptors (Interceptor objects): Called around each send.
         trace: Send a message trace of each message, as RocketMQ's clients do.
+        auto_batch: Send messages of one queue in one request if they arrive while another is in flight.
         connection: Keywords of `ConnectionOptions`.
     """
 
@@ -83,6 +84,7 @@ class Producer:
         codec: CodecsByTopic = None,
         interceptors: tuple[Interceptor, ...] = (),
         trace: bool = False,
+        auto_batch: bool = True,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
@@ -100,6 +102,7 @@ class Producer:
             codec=codec,
             interceptors=interceptors,
             trace=trace,
+            auto_batch=auto_batch,
             **connection,
         )
 

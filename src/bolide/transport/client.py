@@ -99,12 +99,16 @@ class ClientConnection(asyncio.Protocol):
 
     def start_frame(self, opaque: int, frame: bytes, timeout: float, done: Done) -> None:
         """Queue an encoded request frame with this `opaque`; `done` is called once, within `timeout` seconds."""
+        self.queue_frame(opaque, frame, timeout, done)
+        self.flush_soon()
+
+    def queue_frame(self, opaque: int, frame: bytes, timeout: float, done: Done) -> None:
+        """Like `start_frame`, but write the frame only with the next `flush` or `flush_soon`."""
         if self.closed:
             self._loop.call_soon(done, None, ConnectionLost(f"the connection to {self.address} is closed"))
             return
         self._await(opaque, timeout, done)
         self._core.send_frame(frame)
-        self._flush_soon()
 
     def start(self, command: Command, timeout: float) -> asyncio.Future[Command]:
         """Queue a request and return the future of its response. Overwrites the command's opaque."""
@@ -124,7 +128,7 @@ class ClientConnection(asyncio.Protocol):
         command.opaque = self.next_opaque()
         self._core.send(command)
         self._await(command.opaque, timeout, done)
-        self._flush_soon()
+        self.flush_soon()
         return future
 
     async def request(self, command: Command, timeout: float) -> Command:
@@ -138,20 +142,20 @@ class ClientConnection(asyncio.Protocol):
             raise ConnectionLost(f"the connection to {self.address} is closed")
         command.opaque = self.next_opaque()
         self._core.send(command)
-        self._flush_soon()
+        self.flush_soon()
 
     def oneway_frame(self, frame: bytes) -> None:
         """Queue an encoded frame without a response. Raises `ConnectionLost` if the connection is closed."""
         if self.closed:
             raise ConnectionLost(f"the connection to {self.address} is closed")
         self._core.send_frame(frame)
-        self._flush_soon()
+        self.flush_soon()
 
     def reply(self, command: Command) -> None:
         """Queue the response to a peer's request; does nothing if the connection is closed."""
         if not self.closed:
             self._core.send(command)
-            self._flush_soon()
+            self.flush_soon()
 
     async def drain(self) -> None:
         """Wait until the peer has read enough of the written bytes."""
@@ -165,7 +169,7 @@ class ClientConnection(asyncio.Protocol):
     def close(self) -> None:
         """Write queued frames, then close; every pending request fails with `ConnectionLost`."""
         if self._transport is not None and not self._transport.is_closing():
-            self._flush()
+            self.flush()
             self._transport.close()
         self._end(ConnectionLost(f"the connection to {self.address} was closed by us"))
 
@@ -232,12 +236,14 @@ class ClientConnection(asyncio.Protocol):
 
     # -- inside
 
-    def _flush_soon(self) -> None:
+    def flush_soon(self) -> None:
+        """Write all queued frames when this turn of the loop ends."""
         if not self._flush_due:
             self._flush_due = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write all queued frames."""
         self._flush_due = False
         if self._transport is None or self._transport.is_closing():
             return

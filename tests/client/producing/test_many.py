@@ -21,7 +21,8 @@ from bolide.client import (
     TopicNotFound,
 )
 from bolide.client.messages.hooks import RpcCall
-from bolide.client.producing.many import MOST, MOST_BYTES, results_of
+from bolide.client.messages.send_result import results_of
+from bolide.client.producing.accumulator import MOST, MOST_BYTES
 from bolide.client.tracing.interceptor import Interceptor, SendCall
 from bolide.layout.record import Record, decode_records
 from bolide.remoting import codes

@@ -253,7 +253,7 @@ async def test_an_unknown_topic_goes_by_the_template_and_without_one_is_an_error
 
 
 async def test_more_in_flight_than_allowed_is_too_fast_and_send_waits_instead(broker: ScriptedBroker) -> None:
-    async with Producer("P", broker.address, max_in_flight=8) as producer:
+    async with Producer("P", broker.address, max_in_flight=8, auto_batch=False) as producer:
         await producer.send(Message("T", b"x"))
         futures = [producer.submit(Message("T", b"x")) for _ in range(8)]
         with pytest.raises(TooFast, match="8 messages"):

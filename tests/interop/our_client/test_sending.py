@@ -55,6 +55,23 @@ async def test_submit(cluster: JavaCluster, topic: str) -> None:
     assert bodies(await received(cluster.namesrv, topic, 100)) == sorted(str(number) for number in range(100))
 
 
+@marked(OF_OURS, "send batch")
+async def test_concurrent_sends_are_stored_like_single_ones(cluster: JavaCluster, topic: str) -> None:
+    async with Producer("P", cluster.namesrv) as producer:
+        single = await producer.send(Message(topic, b"single", tags="A", sharding_key="k"))
+        messages = [Message(topic, b"%d" % number, tags="A", keys="one", sharding_key="k") for number in range(300)]
+        results = await asyncio.gather(*(producer.send(message) for message in messages))
+    got = await received(cluster.namesrv, topic, 301)
+    assert [message.body for message in got[1:]] == [message.body for message in messages]
+    assert [message.message_id for message in got] == [each.message_id for each in (single, *results)]
+    assert [message.offset_message_id for message in got] == [each.offset_message_id for each in (single, *results)]
+    assert [message.queue_offset for message in got] == [each.queue_offset for each in (single, *results)]
+    assert len({message.born_timestamp for message in got}) < 200  # they did share requests
+    own = {"UNIQ_KEY", "KEYS", "MIN_OFFSET", "MAX_OFFSET"}
+    properties = [{name: each.properties[name] for name in each.properties.keys() - own} for each in got]
+    assert [each for each in properties if each != properties[0]] == []
+
+
 @marked(OF_OURS, "send oneway")
 async def test_oneway(cluster: JavaCluster, topic: str) -> None:
     async with Producer("P", cluster.namesrv) as producer:

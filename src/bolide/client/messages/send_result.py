@@ -70,3 +70,16 @@ def send_result(code: int, ext: dict[str, str], message_id: str, topic: str, bro
         ext.get("TRACE_ON") != "false",
         ext.get("recallHandle", ""),
     )
+
+
+def results_of(result: SendResult, ids: list[str]) -> list[SendResult]:
+    """Split the result of a batch into results of its messages: each has its id and a consecutive queue offset."""
+    stored = result.offset_message_id.split(",")
+    if len(stored) != len(ids):  # a queue that stores batches as one record has one id for all
+        stored = [result.offset_message_id] * len(ids)
+    status, queue, first = result.status, result.queue, result.queue_offset
+    transaction_id, region_id, trace_on = result.transaction_id, result.region_id, result.trace_on
+    return [
+        SendResult(status, message_id, offset_id, queue, first + number, transaction_id, region_id, trace_on)
+        for number, (message_id, offset_id) in enumerate(zip(ids, stored, strict=True))
+    ]

@@ -16,8 +16,9 @@ from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.message import Message, properties_text
 from bolide.client.messages.queue import MessageQueue
-from bolide.client.messages.send_result import SendResult
+from bolide.client.messages.send_result import SendResult, results_of
 from bolide.client.messages.user_code import raise_interruption
+from bolide.client.producing.accumulator import MOST, MOST_BYTES, REFUSED
 from bolide.client.producing.message_sender import MessageSender
 from bolide.client.producing.publish import QueueChoice, TopicQueues
 from bolide.client.producing.send_outcome import outcome_of, show_outcomes
@@ -25,16 +26,10 @@ from bolide.client.producing.sending import Sending, batch_sending, bound_queue
 from bolide.client.tracing.interceptor import SendCall, refuse_sends
 from bolide.errors import BolideError
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
-from bolide.remoting import codes
 from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
 
 CHUNK: Final = 1024
 """Maximum number of messages taken from the caller before the first of them is sent."""
-MOST: Final = 256
-"""Maximum number of messages per batch."""
-MOST_BYTES: Final = 256 * 1024
-REFUSED: Final = frozenset({codes.MESSAGE_ILLEGAL, codes.REQUEST_CODE_NOT_SUPPORTED})
-"""Codes that mean that no message of a batch was stored, and that its messages may succeed alone."""
 
 
 class Part:
@@ -303,16 +298,3 @@ class ManySends:
         self._open -= 1
         if not self._open:
             self._all_there.set()
-
-
-def results_of(result: SendResult, ids: list[str]) -> list[SendResult]:
-    """Split the result of a batch into results of its messages: each has its id and a consecutive queue offset."""
-    stored = result.offset_message_id.split(",")
-    if len(stored) != len(ids):  # a queue that stores batches as one record has one id for all
-        stored = [result.offset_message_id] * len(ids)
-    status, queue, first = result.status, result.queue, result.queue_offset
-    transaction_id, region_id, trace_on = result.transaction_id, result.region_id, result.trace_on
-    return [
-        SendResult(status, message_id, offset_id, queue, first + number, transaction_id, region_id, trace_on)
-        for number, (message_id, offset_id) in enumerate(zip(ids, stored, strict=True))
-    ]

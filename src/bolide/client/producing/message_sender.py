@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from bolide.client.instance.options import ClientOptions
 from bolide.client.messages.arguments import check_topic, shown
@@ -11,14 +12,19 @@ from bolide.client.messages.codec import with_body
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.message import Message, check_body, properties_text
 from bolide.client.messages.namespace import with_namespace
+from bolide.client.producing.accumulator import Accumulator
 from bolide.client.producing.publish import PublishRoutes, QueueChoice
 from bolide.client.producing.send_context import SendContext, SendSettings
 from bolide.client.producing.send_outcome import end_send
 from bolide.client.producing.sending import Sending, batch_sending
 from bolide.client.tracing.interceptor import SendCall, begin_send, refuse_sends
 from bolide.layout.names import RETRY_PREFIX
+from bolide.layout.property_names import TRANSIENT_PREFIX
 from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.compression import COMPRESSED_FLAG, TYPE_SHIFT, compress
+
+MAX_JOINED_PROPERTIES: Final = 8192
+"""Length of the properties of a message, in characters, above which it is sent alone."""
 
 
 class MessageSender(SendContext):
@@ -31,6 +37,9 @@ class MessageSender(SendContext):
         self.compress_above = settings.compress_above
         self.max_body = settings.max_body
         self._compression = settings.compression
+        # A hook sees each request, and expects one message in it.
+        if settings.auto_batch and not options.hooks and not options.binary_header:
+            self.accumulator = Accumulator(self, settings.max_body)
 
     def accept(
         self,
@@ -95,9 +104,22 @@ class MessageSender(SendContext):
         if len(body) >= self.compress_above:
             body = compress(body, self._compression)
             sys_flag |= COMPRESSED_FLAG | self._compression << TYPE_SHIFT
-        return Sending(
+        sending = Sending(
             self, message, message_id, properties, body, sys_flag, self.deadline(timeout), queue, oneway=oneway
         )
+        if self.accumulator is not None:
+            sending.joins = not (
+                oneway
+                or marks
+                or sys_flag
+                or message.delay_level
+                or message.delay
+                or message.deliver_at is not None
+                or message.light_queues
+                or len(properties) > MAX_JOINED_PROPERTIES
+                or TRANSIENT_PREFIX in properties
+            )
+        return sending
 
     def accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
         """Send several messages of one topic with one request. Raises like `accept`."""

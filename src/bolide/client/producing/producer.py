@@ -61,6 +61,7 @@ class ProducerOptions(ConnectionOptions, total=False):
     codec: CodecsByTopic
     interceptors: tuple[Interceptor, ...]
     trace: bool
+    auto_batch: bool
 
 
 def _compression(name: str, value: object) -> str:
@@ -107,6 +108,9 @@ class Producer(Closeable):
         ] = None,
         interceptors: Annotated[tuple[Interceptor, ...], ANY("Called around each send.", "`Interceptor` objects")] = (),
         trace: Annotated[bool, ANY("Send a message trace of each message, as RocketMQ's clients do.")] = False,
+        auto_batch: Annotated[
+            bool, ANY("Send messages of one queue in one request if they arrive while another is in flight.")
+        ] = True,
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
@@ -122,6 +126,7 @@ class Producer(Closeable):
             max_body=max_body,
             codec=find_codecs(codec),
             interceptors=interceptors,
+            auto_batch=auto_batch,
         )
         self._group = group
         self._sender = MessageSender(

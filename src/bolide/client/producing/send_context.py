@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import get_ident
-from typing import Protocol
+from typing import Any, Protocol
 
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
@@ -15,12 +15,14 @@ from bolide.client.instance.unique_id import UniqueIds
 from bolide.client.messages.arguments import check_seconds
 from bolide.client.messages.codec import Codec, TopicCodecs
 from bolide.client.messages.errors import ClientStateError, TooFast
+from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import SendResult
 from bolide.client.producing.latency_faults import LatencyFaults
 from bolide.client.producing.publish import PublishRoutes
 from bolide.client.producing.retry import Retry
 from bolide.client.tracing.interceptor import Interceptor
 from bolide.remoting.command import Command
+from bolide.transport.client import ClientConnection
 
 
 class InFlight(Protocol):
@@ -31,6 +33,26 @@ class InFlight(Protocol):
 
     def start(self) -> None:
         """Send it."""
+
+
+class AnsweredLane(Protocol):
+    """Requests to one queue."""
+
+    def answered(self) -> None:
+        """Called when a request has a response, or failed."""
+
+
+class Accumulates(Protocol):
+    """Sends messages of one queue together: see `accumulator.py`."""
+
+    def add(self, sending: Any, connection: ClientConnection, queue: MessageQueue) -> None:
+        """Send a message, a `Sending`, alone or together with others."""
+
+    def knows(self, queue: MessageQueue) -> bool:
+        """Return whether `learn` was called for the broker of this queue."""
+
+    def learn(self, queue: MessageQueue, result: SendResult) -> None:
+        """Note what the broker of a queue adds to the properties of a message."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +67,7 @@ class SendSettings:
     max_body: int
     codec: Codec | TopicCodecs | None
     interceptors: tuple[Interceptor, ...]
+    auto_batch: bool
 
 
 class SendContext:
@@ -75,6 +98,8 @@ class SendContext:
         self.count = 0
         """Number of messages in flight."""
         self._slot_free = asyncio.Event()
+        self.accumulator: Accumulates | None = None
+        """Joins messages of one queue, if the producer's options allow it."""
 
     def started_on(self, instance: ClientInstance) -> None:
         """Use this client, the running loop and the current thread."""
@@ -157,5 +182,13 @@ class SendContext:
         if sending in self.in_flight:
             self.in_flight.remove(sending)
             self.count -= sending.count
+        if not self._slot_free.is_set():
+            self._slot_free.set()
+
+    def all_finished(self, sendings: Sequence[InFlight]) -> None:
+        """Like `finished`, for several single messages."""
+        before = len(self.in_flight)
+        self.in_flight.difference_update(sendings)
+        self.count -= before - len(self.in_flight)
         if not self._slot_free.is_set():
             self._slot_free.set()

@@ -29,7 +29,7 @@ from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, send_result
 from bolide.client.messages.user_code import raise_interruption
 from bolide.client.producing.publish import QueueChoice, TopicQueues
-from bolide.client.producing.send_context import SendContext
+from bolide.client.producing.send_context import AnsweredLane, SendContext
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout, reason
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
@@ -51,6 +51,7 @@ class Sending:
         "batch",
         "began",
         "body",
+        "bound",
         "call",
         "choice",
         "count",
@@ -58,6 +59,8 @@ class Sending:
         "first",
         "flag",
         "future",
+        "joins",
+        "lane",
         "message",
         "message_id",
         "oneway",
@@ -101,7 +104,8 @@ class Sending:
         self.first: MessageQueue | None = None
         """The queue of the first try, if it was chosen before. Unlike `choice`, it does not bind retries."""
         # A retry never moves a message that is bound to a queue: its order would be lost.
-        self.tries_left = 0 if oneway or choice is not None or message.sharding_key else producer.retries
+        self.bound = choice is not None or bool(message.sharding_key)
+        self.tries_left = 0 if oneway or self.bound else producer.retries
         self.tries = 0
         self.pause = producer.backoff if self.tries_left else math.inf
         """Seconds before the next try once no immediate tries are left; infinite if the message is tried once."""
@@ -110,6 +114,10 @@ class Sending:
         self.weak: SendResult | None = None
         """The result of an earlier try that stored the message, but not as safely as required."""
         self.call: RpcCall | None = None
+        self.joins = False
+        """Whether it may share a request with other messages of its queue."""
+        self.lane: AnsweredLane | None = None
+        """Waits for the response, to send the next messages of the queue."""
         self.future: asyncio.Future[SendResult] = producer.loop.create_future()
 
     def start(self) -> None:
@@ -133,7 +141,7 @@ class Sending:
                 return
             self._write(connection, queue, now)
         except BaseException as error:
-            self._ended_by(error)
+            self.ended_by(error)
 
     def _choose(self, queues: TopicQueues) -> MessageQueue:
         choice = self.choice
@@ -167,7 +175,7 @@ class Sending:
             asked = ", ".join(self.producer.options.namesrv)
             self._failed(RequestTimeout(late if routes.seen(self.topic) else f"{late}; is {asked} a name server?"))
         except BaseException as error:
-            self._ended_by(error)
+            self.ended_by(error)
         else:
             self.tries -= 1  # a try without a route does not count
             self.start()
@@ -179,7 +187,7 @@ class Sending:
                 async with asyncio.timeout(LOOK_PATIENCE):
                     await self.producer.instance.look_again(self.topic)
         except BaseException as error:
-            self._ended_by(error)
+            self.ended_by(error)
         else:
             self.start()
 
@@ -192,7 +200,7 @@ class Sending:
         try:
             await asyncio.sleep(pause)
         except BaseException as error:
-            self._ended_by(error)
+            self.ended_by(error)
         else:
             await self._look_and_start()
 
@@ -207,12 +215,20 @@ class Sending:
         except TimeoutError:
             self._failed(RequestTimeout(f"no connection to {address} within the time allowed"))
         except BaseException as error:
-            self._ended_by(error)
+            self.ended_by(error)
 
     def _write(self, connection: ClientConnection, queue: MessageQueue, now: float) -> None:
-        remaining = self.deadline - now
-        if remaining <= 0:
+        if self.deadline <= now:
             raise RequestTimeout(f"a message to {queue} was not sent within the time allowed")
+        accumulator = self.producer.accumulator
+        if accumulator is not None:
+            accumulator.add(self, connection, queue)
+            return
+        self.write_alone(connection, queue, now)
+        connection.flush_soon()
+
+    def write_alone(self, connection: ClientConnection, queue: MessageQueue, now: float) -> None:
+        """Queue a request with this message only; `ClientConnection.flush` or `flush_soon` writes it."""
         opaque = connection.next_opaque()
         producer = self.producer
         if producer.options.hooks or producer.options.binary_header or self.oneway:
@@ -233,10 +249,10 @@ class Sending:
         if self.oneway:
             connection.oneway_frame(frame)
             place = {"queueId": str(queue.queue_id)}
-            self.future.set_result(send_result(0, place, self.message_id, self._shown(), queue.broker_name))
+            self.future.set_result(send_result(0, place, self.message_id, self.shown_topic(), queue.broker_name))
             producer.finished(self)
             return
-        connection.start_frame(opaque, frame, remaining, self.done)
+        connection.queue_frame(opaque, frame, self.deadline - now, self.done)
 
     def _general_frame(self, address: str, opaque: int, queue: MessageQueue) -> bytes:
         producer = self.producer
@@ -253,15 +269,19 @@ class Sending:
 
     def done(self, answer: Command | None, error: BolideError | None) -> None:
         """Called by the connection with the response or the error."""
+        lane = self.lane
+        if lane is not None:
+            self.lane = None
+            lane.answered()
         if answer is None:
             self._failed(error or SendFailed(f"the send to {self.queue} ended without an answer"))
             return
         try:
             self._answered(answer)
         except BaseException as failure:  # raised by a hook, or an invalid response
-            self._ended_by(failure)
+            self.ended_by(failure)
 
-    def _ended_by(self, error: BaseException) -> None:
+    def ended_by(self, error: BaseException) -> None:
         """Finish this try with an error: the client's, a peer's, or one from a hook or selector of the user."""
         try:
             raise_interruption(error)
@@ -281,12 +301,19 @@ class Sending:
             self._failed(response_error(answer.code, answer.remark, f"a message to {queue}", "the broker"))
             return
         producer = self.producer
+        topic = self.shown_topic() if producer.options.namespace else self.topic
+        result = send_result(answer.code, answer.ext(), self.message_id, topic, queue.broker_name)
+        if producer.accumulator is not None and not producer.accumulator.knows(queue):
+            producer.accumulator.learn(queue, result)
+        self.stored(answer.code, result)
+
+    def stored(self, code: int, result: SendResult) -> None:
+        """Called with the result of a stored message, and the code of the response."""
+        producer = self.producer
         if producer.faults is not None:
             self._note_latency(False)
         if not self.future.done():
-            topic = self._shown() if producer.options.namespace else self.topic
-            result = send_result(answer.code, answer.ext(), self.message_id, topic, queue.broker_name)
-            if answer.code != codes.SUCCESS and self._sends_again():
+            if code != codes.SUCCESS and self._sends_again():
                 self.weak = result
                 self.start()
                 return
@@ -301,7 +328,7 @@ class Sending:
         self.tries_left -= 1
         return True
 
-    def _shown(self) -> str:
+    def shown_topic(self) -> str:
         """Return the topic without the namespace."""
         namespace = self.producer.options.namespace
         return without_namespace(namespace, self.topic) if namespace else self.topic

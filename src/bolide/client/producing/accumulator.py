@@ -1,0 +1,352 @@
+"""Accumulator: sends messages for one queue together if they arrive while a request to it is in flight.
+
+RocketMQ's client calls this autoBatch (ProduceAccumulator), and waits for more messages. Here a message never waits
+while no request to its queue is in flight: it leaves at the end of the event loop's turn, as it would alone. Only the
+request is shared. Each message is still one `Sending`, with its own tries, deadline and result.
+
+A broker stores the messages of a batch like single ones: the client adds the properties that the broker adds to single
+messages, and knows them from the broker's first response. A message that a batch cannot contain is sent alone, but does
+not overtake the messages that wait for its queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from copy import copy
+from typing import Final
+
+from bolide.client.instance.send_frame import send_frame
+from bolide.client.messages.light_queues import is_lmq
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.send_result import STATUS_OF, SendResult, results_of, send_result
+from bolide.client.producing.send_context import SendContext
+from bolide.client.producing.sending import Sending
+from bolide.errors import BolideError, RequestTimeout
+from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
+from bolide.layout.property_names import CLUSTER, MSG_REGION, TRACE_ON
+from bolide.remoting import codes
+from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
+from bolide.remoting.command import Command
+from bolide.transport.client import ClientConnection
+
+MOST: Final = 256
+"""Maximum number of messages per batch."""
+MOST_BYTES: Final = 256 * 1024
+REFUSED: Final = frozenset({codes.MESSAGE_ILLEGAL, codes.REQUEST_CODE_NOT_SUPPORTED})
+"""Codes that mean that no message of a batch was stored, and that its messages may succeed alone."""
+MAX_WAIT: Final = 0.01
+"""Maximum time in seconds that a message waits for the response to an earlier request. So a broker that responds late,
+as it does while a replica is slow, still gets all messages early enough. A message waits longer for a batch that has
+bound messages."""
+MAX_SPREAD: Final = 0.05
+"""Maximum difference in seconds between the deadlines of the messages of a request, which has the latest of them."""
+ALONE: Final = 60.0
+"""Seconds that messages of a queue are sent one by one after the broker rejected a batch of them."""
+MAX_ADDED: Final = ELEMENT_FIXED + 512
+"""Maximum bytes that a batch adds to the body and the properties of a message."""
+MAX_LANES: Final = 10_000
+
+
+class Lane:
+    """The messages of one queue that wait for the next request, and the requests in flight."""
+
+    __slots__ = (
+        "alone_until",
+        "batches",
+        "connection",
+        "due",
+        "in_flight",
+        "joins",
+        "ordered",
+        "queue",
+        "schedule",
+        "waiting",
+    )
+
+    def __init__(self, queue: MessageQueue, connection: ClientConnection, schedule: Callable[[Lane], None]) -> None:
+        self.queue = queue
+        self.connection = connection
+        self.schedule = schedule
+        self.joins = not (queue.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) or is_lmq(queue.topic))
+        """Whether brokers accept batches for the topic."""
+        self.alone_until = 0.0
+        self.in_flight = 0
+        self.batches = 0
+        """Number of requests in flight with several messages."""
+        self.ordered = 0
+        """Number of them with a message that is bound to the queue, by the caller or by a sharding key. The messages of
+        a rejected batch are sent once more, one by one, and later ones must not overtake these."""
+        self.due = False
+        """Whether it is looked at when this turn of the loop ends."""
+        self.waiting: list[Sending] = []
+
+    def answered(self) -> None:
+        """Called when a request has a response, or failed."""
+        self.in_flight -= 1
+        if self.waiting:
+            self.schedule(self)
+
+
+class Accumulator:
+    """The lanes of one producer. `context` is the producer's; `max_body` is its limit in bytes, also for a batch."""
+
+    def __init__(self, context: SendContext, max_body: int) -> None:
+        self._context = context
+        self._most_bytes = min(MOST_BYTES, max_body)
+        self._lanes: dict[MessageQueue, Lane] = {}
+        self._due: list[Lane] = []
+        self._held: list[Lane] = []
+        """Lanes whose messages wait for a response."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._scheduled = False
+        self._added: dict[str, bytes] = {}
+        """Properties that each broker adds to single messages, encoded."""
+
+    def add(self, sending: Sending, connection: ClientConnection, queue: MessageQueue) -> None:
+        """Send a message at the end of this turn, or together with others after the response to an earlier request."""
+        lane = self._lanes.get(queue)
+        if lane is None or lane.connection is not connection:
+            lane = self._open(queue, connection)
+        lane.waiting.append(sending)
+        if not lane.due:
+            self._schedule(lane)
+
+    # -- when to send
+
+    def _open(self, queue: MessageQueue, connection: ClientConnection) -> Lane:
+        lanes = self._lanes
+        if len(lanes) >= MAX_LANES:
+            for idle in [each for each, lane in lanes.items() if not lane.waiting and not lane.in_flight]:
+                del lanes[idle]
+        old = lanes.get(queue)
+        lane = lanes[queue] = Lane(queue, connection, self._schedule)
+        if old is not None:  # its connection is closed, and its requests have failed
+            lane.waiting, old.waiting = old.waiting, lane.waiting
+        return lane
+
+    def _schedule(self, lane: Lane) -> None:
+        if not lane.due:
+            lane.due = True
+            self._due.append(lane)
+            if not self._scheduled:
+                self._scheduled = True
+                self._context.loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Send what has arrived during this turn, unless a request for the same queue is in flight."""
+        due, self._due = self._due, []
+        self._scheduled = False
+        now = self._context.loop.time()
+        try:
+            for lane in due:
+                lane.due = False
+                waiting = lane.waiting
+                if not waiting:
+                    continue
+                if lane.in_flight and (lane.batches or self._added_by(lane, now) is not None):
+                    self._hold(lane)
+                elif len(waiting) == 1 and not waiting[0].future.done():  # the usual case of a producer that waits
+                    self._send_alone(lane, waiting.pop(), now)
+                else:
+                    self._send(lane, now)
+        finally:  # an interruption must not forget the others
+            for lane in due:
+                if lane.due:
+                    lane.due = False
+                    self._schedule(lane)
+                lane.connection.flush()
+
+    def _hold(self, lane: Lane) -> None:
+        self._held.append(lane)
+        if self._timer is None:
+            self._timer = self._context.loop.call_later(MAX_WAIT, self._waited)
+
+    def _waited(self) -> None:
+        """Send messages that have waited for a response for too long."""
+        self._timer = None
+        held, self._held = self._held, []
+        now = self._context.loop.time()
+        for lane in dict.fromkeys(held):
+            if not lane.waiting:
+                continue
+            if lane.waiting[0].began > now - MAX_WAIT or lane.ordered:
+                self._drop_ended(lane, now, len(lane.waiting))
+                self._hold(lane)
+            else:
+                self._send(lane, now, late=True)
+                lane.connection.flush()
+
+    def _drop_ended(self, lane: Lane, now: float, most: int) -> None:
+        """Remove those of the first waiting messages whose callers no longer wait, or whose time is up."""
+        waiting = lane.waiting[:most]
+        left = [sending for sending in waiting if sending.deadline > now and not sending.future.done()]
+        if len(left) == len(waiting):
+            return
+        lane.waiting[:most] = left
+        for sending in waiting:
+            if sending.future.done():
+                self._context.finished(sending)
+            elif sending.deadline <= now:
+                late = f"a message to {lane.queue} was not sent within the time allowed"
+                sending.done(None, RequestTimeout(late))
+
+    # -- requests
+
+    def _send(self, lane: Lane, now: float, late: bool = False) -> None:
+        """Send the waiting messages of a lane up to the first batch. If they are late, send them up to the first batch
+        that must not be overtaken."""
+        added = self._added_by(lane, now)
+        stops = False
+        while lane.waiting and not stops:
+            self._drop_ended(lane, now, MOST)
+            part, sent = lane.waiting[:MOST], 0
+            try:
+                while sent < len(part) and not stops:
+                    first = part[sent]
+                    count = self._count(part[sent:]) if added is not None and first.joins else 1
+                    sent += count
+                    if added is None or count == 1:
+                        self._send_alone(lane, first, now)
+                    else:
+                        self._send_together(lane, part[sent - count : sent], added, now)
+                        stops = not late or lane.ordered > 0
+            finally:
+                del lane.waiting[:sent]
+
+    def _count(self, waiting: list[Sending]) -> int:
+        """Return how many of the waiting messages can share a request with the first, which can be in one."""
+        first = waiting[0]
+        wait_stored, deadline = first.message.wait_stored, first.deadline
+        size = 0
+        for count, sending in enumerate(waiting):
+            size += MAX_ADDED + len(sending.body) + 4 * len(sending.properties)  # UTF-8: 4 bytes per character at most
+            if (
+                not sending.joins
+                or sending.message.wait_stored != wait_stored
+                or abs(sending.deadline - deadline) > MAX_SPREAD
+                or (size > self._most_bytes and count)
+            ):
+                return count
+        return len(waiting)
+
+    def _added_by(self, lane: Lane, now: float) -> bytes | None:
+        """Return what the broker adds to the properties of a single message, or None if messages are sent alone."""
+        return self._added.get(lane.queue.broker_name) if lane.joins and lane.alone_until <= now else None
+
+    def _send_alone(self, lane: Lane, sending: Sending, now: float) -> None:
+        sending.began = now
+        try:
+            sending.write_alone(lane.connection, lane.queue, now)
+        except BaseException as error:
+            sending.ended_by(error)
+            return
+        if not sending.oneway:
+            lane.in_flight += 1
+            sending.lane = lane
+
+    def _send_together(self, lane: Lane, sendings: list[Sending], added: bytes, now: float) -> None:
+        context, connection = self._context, lane.connection
+        try:
+            elements = [
+                BatchMessage(sending.flag, sending.body, sending.properties.encode() + added) for sending in sendings
+            ]
+            opaque = connection.next_opaque()
+            frame = send_frame(
+                opaque,
+                context.group,
+                lane.queue,
+                context.routes.queue_count,
+                0,
+                context.wall_ms(),
+                0,
+                "WAIT\x01true\x02" if sendings[0].message.wait_stored else "WAIT\x01false\x02",
+                encode_batch(elements),
+                True,
+            )
+        except BaseException as error:
+            failure = error
+            _each(sendings, lambda sending: sending.ended_by(copy(failure)))
+            return
+        lane.in_flight += 1
+        lane.batches += 1
+        ordered = any(sending.bound for sending in sendings)
+        lane.ordered += ordered
+        if context.faults is not None:
+            for sending in sendings:
+                sending.began = now
+        timeout = max([sending.deadline for sending in sendings]) - now
+
+        def done(answer: Command | None, error: BolideError | None) -> None:
+            lane.batches -= 1
+            lane.ordered -= ordered
+            lane.answered()
+            self._answered(lane, sendings, answer, error)
+
+        connection.queue_frame(opaque, frame, timeout, done)
+
+    # -- responses
+
+    def learn(self, queue: MessageQueue, result: SendResult) -> None:
+        """Note what the broker of a queue adds to the properties of a single message, from the result of a send."""
+        instance = self._context.joined
+        if instance is None:  # the producer is closed
+            return
+        known = self._context.routes.known(instance, queue.topic)
+        cluster = known.route.clusters.get(queue.broker_name, "") if known is not None else ""
+        text = f"{MSG_REGION}\x01{result.region_id}\x02{TRACE_ON}\x01{'true' if result.trace_on else 'false'}\x02"
+        self._added[queue.broker_name] = (text + (f"{CLUSTER}\x01{cluster}\x02" if cluster else "")).encode()
+
+    def knows(self, queue: MessageQueue) -> bool:
+        """Return whether `learn` was called for the broker of this queue."""
+        return queue.broker_name in self._added
+
+    def _answered(self, lane: Lane, sendings: list[Sending], answer: Command | None, error: BolideError | None) -> None:
+        """Give each message of a batch its result or error."""
+        if answer is None:
+            _each(sendings, lambda sending: sending.done(None, copy(error)))
+        elif answer.code in STATUS_OF:
+            try:
+                results = self._results(lane.queue, sendings, answer)
+            except BaseException as invalid:
+                failure = invalid
+                _each(sendings, lambda sending: sending.ended_by(copy(failure)))
+                return
+            if answer.code != codes.SUCCESS or self._context.faults is not None:
+                pairs = iter(results)
+                _each(sendings, lambda sending: sending.stored(answer.code, next(pairs)))
+                return
+            for sending, result in zip(sendings, results, strict=True):
+                if not sending.future.done():
+                    sending.future.set_result(result)
+            self._context.all_finished(sendings)
+        elif answer.code in REFUSED:
+            now = self._context.loop.time()
+            lane.alone_until = now + ALONE
+            for sending in sendings:
+                if sending.future.done():
+                    self._context.finished(sending)
+                else:
+                    self._send_alone(lane, sending, now)
+            lane.connection.flush()
+        else:
+            _each(sendings, lambda sending: sending.done(answer, None))
+
+    def _results(self, queue: MessageQueue, sendings: list[Sending], answer: Command) -> list[SendResult]:
+        first = sendings[0]
+        result = send_result(answer.code, answer.ext(), "", first.shown_topic(), queue.broker_name)
+        self.learn(queue, result)
+        results = results_of(result, [sending.message_id for sending in sendings])
+        for each in results:
+            each.transaction_id = each.message_id  # as in the response to a single message
+        return results
+
+
+def _each(sendings: list[Sending], end: Callable[[Sending], None]) -> None:
+    """End all sends, even if one is interrupted by a cancellation or Ctrl-C in code of the user."""
+    for number, sending in enumerate(sendings):
+        try:
+            end(sending)
+        except BaseException:
+            _each(sendings[number + 1 :], end)
+            raise
