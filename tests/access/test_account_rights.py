@@ -1,4 +1,4 @@
-"""What accounts may do, without requests: `tests/access/test_plain_gate_decisions.py` has the way of a request."""
+"""Rights of accounts without requests; `tests/access/test_plain_gate_decisions.py` tests those of requests."""
 
 from __future__ import annotations
 

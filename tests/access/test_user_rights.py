@@ -1,4 +1,4 @@
-"""What users may do, without requests: `tests/access/test_gate.py` has the way of a request."""
+"""Rights of users without requests; `tests/access/test_gate.py` tests those of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What accounts may do according to their files: ACL 1 of RocketMQ 4.9.7 (docs/protocol/acl.md 2)."""
+"""Rights of accounts by the entries in their files: ACL 1 of RocketMQ 4.9.7 (docs/protocol/acl.md 2)."""
 
 from __future__ import annotations
 

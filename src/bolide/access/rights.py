@@ -1,8 +1,8 @@
-"""Who sends a request, and what this principal may do.
+"""Principals, and the rights that a server gives them.
 
 The front end of a connection finds the principal. For remoting, `access/gate.py` takes the name from the signature of
-each request. The address is that of the connection, or the one in the PROXY header of a trusted load balancer. `Rights`
-decide without request and connection, so they are the same for every front end.
+each request, and the address from the connection or from the PROXY header of a trusted load balancer. `Rights` decide
+without request and connection, so they are the same for every front end.
 """
 
 from __future__ import annotations

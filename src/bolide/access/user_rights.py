@@ -1,4 +1,4 @@
-"""What users may do according to their policies: ACL 2 (docs/protocol/acl.md 5)."""
+"""Rights of users by their policies: ACL 2 (docs/protocol/acl.md 5)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class UserRights(Rights):
         self._strict = strict
 
     def in_force(self, declared: Access | None) -> Access:
-        """Return the permissions that a request needs. Raises `Denied` if its row declares none."""
+        """Return the permissions that a request needs. Raises `Denied` if the row declares no access."""
         if declared is None:
             raise Denied(UNREADABLE)
         return declared.in_force(self._strict)
