@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import urllib.request
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +14,6 @@ from bolide.spark import LagListener, SourceLag
 from bolide.spark.errors import OptionError
 from bolide.spark.source.queues import Queue
 from bolide.testing.broker import Broker
-from proof.kit.ports import reserve_port
-from proof.kit.waiting import wait_until
 from tests.spark.produce import send
 
 
@@ -109,39 +105,3 @@ def test_the_gauges_of_each_topic() -> None:
 
     assert [value(name, "A") for name in ("", "max_", "min_", "avg_")] == [4, 3, 1, 2]
     assert [value(name, "B") for name in ("", "max_", "min_", "avg_")] == [9, 9, 9, 9]
-
-
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
-def test_the_program_of_the_page(spark: Any, bolide_broker: Broker, tmp_path: Any) -> None:
-    from tests.page_programs import program
-
-    bolide_broker.create_topic("Orders", queues=1)
-    port = reserve_port()
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            program("spark_lag").main(bolide_broker.namesrv_addr, str(tmp_path / "checkpoint"), port)
-        except BaseException as error:
-            failed.append(error)
-
-    def page() -> str:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-                text: str = answer.read().decode()
-        except OSError:  # not yet served
-            return ""
-        return text
-
-    thread = threading.Thread(target=run, name="spark-lag")
-    thread.start()
-    try:
-        sample = 'bolide_spark_offsets_behind_latest{query="orders",source="0",topic="Orders"} 0.0'
-        wait_until(lambda: failed or sample in page(), "the page shows the lag")
-    finally:
-        wait_until(lambda: failed or spark.streams.active, "the query runs")
-        for query in spark.streams.active:
-            query.stop()
-        thread.join()
-    assert failed == []
