@@ -97,7 +97,7 @@ RULES: Final = (
     _rule(_TEXT, "at once", "immediately, or at the same time", r"\bat once\b"),
     _rule(_TEXT, "stock phrase", "the plain word",
           r"\b(?:of (?:its|their) own|by (?:itself|themselves)|for good(?! and)|in vain|in place of|in its place)\b",
-          r"\b(?:besides?|once more|any more|anew|meanwhile|by now)\b(?! than)"),
+          r"\b(?:besides?|once more|any more|meanwhile|by now)\b(?! than)"),
     _rule(_TEXT, "verb and again", "retry, resend, re-read, restart",
           r"\b(?:sent|sends?|reads?|tried|tries|try|asked|written|writes|started|starts|stored|delivered)"
           r" (?:\w+ )?again\b"),
