@@ -7,7 +7,7 @@ Rules of this file:
 2. the extension fields of a JSON header stay raw text until they are used (`Command.ext`), those of a binary header are
    read at once, because a torn entry makes the whole frame wrong and must close the connection (an empty value is
    null there, so such an entry is dropped, as Java's maps cannot tell it from an absent one);
-3. what the strict decoder refuses is read again the way Java reads it, and only then refused.
+3. what the strict decoder rejects is read again the way Java reads it, and only then rejected.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def _decode_json_slowly(header: bytes, body: bytes) -> Command:
 
 
 def _header_int(header: dict[str, Any], key: str) -> int:
-    """An int32 of a leniently read header; 0 when absent, as Java's field keeps its default."""
+    """An int32 of a leniently read header, or 0 if absent, as Java's field keeps its default."""
     value = header.get(key)
     if value is None or value == "":
         return 0

@@ -71,7 +71,7 @@ class FramedConnection:
         return self.cut(frames, 0) if frames or self.long else []
 
     def gather(self, data: bytes) -> bytes:
-        """Return the bytes to pass to `cut`, which begin with a frame; b"" until the first frame is complete.
+        """Return the bytes to pass to `cut`, which start with a frame, or b"" until the first frame is complete.
 
         Pass them to `cut` immediately. `long` is True if a frame received in many pieces is complete: it precedes these
         bytes, and `cut` processes it. Raises FrameError, like `receive`, after an invalid frame.

@@ -84,7 +84,7 @@ def parse_long(data: bytes, limit: int = MAX_FILE) -> Any:
 
 
 def _strict(data: bytes) -> Any:
-    """Return the value of strict JSON; None for anything else (and for null)."""
+    """Return the value of strict JSON, or None for anything else (and for null)."""
     try:
         return msgspec.json.decode(data)
     except (ValueError, RecursionError):  # msgspec's errors are among these

@@ -28,7 +28,7 @@ from bolide.remoting.envelope import JSON_ENCODER
 from bolide.remoting.errors import BodyError
 
 MAX_INFLATED: Final = 32 * 1024 * 1024
-ZLIB_MARK: Final = 0x78  # first byte of a zlib stream; JSON begins with {
+ZLIB_MARK: Final = 0x78  # first byte of a zlib stream; JSON starts with {
 LEVEL: Final = 9
 
 

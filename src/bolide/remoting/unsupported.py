@@ -27,7 +27,7 @@ REASONS: Final[list[tuple[range, str]]] = [
 
 
 def why_unsupported(code: int) -> str:
-    """Return why no server of Bolide serves this code; "" if one does, or if the code is unknown."""
+    """Return why no server of Bolide serves this code, or "" if one does, or if the code is unknown."""
     return next((reason for codes, reason in REASONS if code in codes), "")
 
 

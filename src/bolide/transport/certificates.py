@@ -47,7 +47,7 @@ def _not_after(der: bytes) -> int:
 
 
 def _element(der: bytes, at: int) -> tuple[int, int, int]:
-    """Return the tag of a DER element, where its content begins, and where it ends."""
+    """Return the tag of a DER element, where its content starts, and where it ends."""
     length = der[at + 1]
     begin = at + 2
     if length >= _MULTIPLE:

@@ -1,6 +1,6 @@
-"""Detects what a connection begins with: a PROXY preamble, TLS, or frames; all three on the same port.
+"""Detects what a connection starts with: a PROXY preamble, TLS, or frames; all three on the same port.
 
-The counterpart of RocketMQ's HandshakeHandler and TlsModeHandler. A frame begins with the high byte of its length, 0 or
+The counterpart of RocketMQ's HandshakeHandler and TlsModeHandler. A frame starts with the high byte of its length, 0 or
 1, and TLS with 0x16, so one byte is enough. Afterwards the connection handles the socket directly; plain frames do not
 pass through this module.
 """
@@ -19,7 +19,7 @@ from bolide.transport.tls_contexts import RenewedContext, current_context, serve
 from bolide.transport.trusted_proxies import TrustedProxies
 
 HANDSHAKE: Final = 0x16
-"""Content type of a TLS record that begins a handshake."""
+"""Content type of a TLS record that starts a handshake."""
 
 
 class TlsOptions(Protocol):
@@ -73,7 +73,7 @@ class Ingress:
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """Return the SSL context for the next connection; None if TLS is disabled."""
+        """Return the SSL context for the next connection, or None if TLS is disabled."""
         return current_context(self.tls)
 
     def detector(self, connection: ServerConnection) -> ProtocolDetector:

@@ -23,7 +23,7 @@ _ADDRESS_BYTES: Final = {0x11: 4, 0x21: 16}
 
 
 class Preamble:
-    """A complete preamble: its length in bytes and its client; "" if it names none (UNKNOWN, LOCAL)."""
+    """A complete preamble: its length in bytes and its client, or "" if it names none (UNKNOWN, LOCAL)."""
 
     def __init__(self, size: int, ip: str = "", port: int = 0) -> None:
         self.size = size

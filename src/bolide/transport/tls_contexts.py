@@ -61,12 +61,12 @@ class RenewedContext:
 
 
 def current_context(tls: RenewedContext | None) -> ssl.SSLContext | None:
-    """Return the SSL context for a new connection; None for plaintext."""
+    """Return the SSL context for a new connection, or None for plaintext."""
     return None if tls is None else tls.context
 
 
 def _mark(path: Path) -> tuple[int, int, int] | None:
-    """Return values that differ if a file's content has changed; None if the file does not exist."""
+    """Return values that differ if a file's content has changed, or None if the file does not exist."""
     try:
         found = path.stat()
     except OSError:

@@ -22,7 +22,7 @@ class Unfinished:
         """Bytes kept now."""
         self._clock: Callable[[], float] = clock
         self._frames: dict[Any, tuple[int, float]] = {}
-        """Connection -> (bytes, time when its frame began), the oldest frame first."""
+        """Connection -> (bytes, time when its frame started), the oldest frame first."""
 
     def note(self, connection: Any, size: int, begins: bool) -> None:
         """Record the bytes that a connection stores of an incomplete frame; `begins` if the frame is new."""

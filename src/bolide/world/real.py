@@ -67,7 +67,7 @@ class RealPort:
         return int(self._sockets[0].getsockname()[1])
 
     async def serve(self, accepted: Callable[[], Any]) -> None:
-        """Accept connections. Raises `OSError` if another socket has begun to listen on the port."""
+        """Accept connections. Raises `OSError` if another socket has started to listen on the port."""
         loop = asyncio.get_running_loop()
         for one in self._sockets:
             self._servers.append(await loop.create_server(accepted, sock=one, backlog=BACKLOG))

@@ -177,7 +177,7 @@ def encode_body(body: Any) -> bytes:
 
 
 def _encoder(kind: type) -> msgspec.json.Encoder | None:
-    """Return a msgspec encoder for this type; None if a field may be null or a key is an object."""
+    """Return a msgspec encoder for this type, or None if a field may be null or a key is an object."""
     if kind not in _encoders:
         described = _described(kind)
         plain = SORTED_ENCODER if not _has_int_keys(described) else JSON_ENCODER

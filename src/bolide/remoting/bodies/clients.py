@@ -29,7 +29,7 @@ class MessageModel(enum.StrEnum):
 
 
 class ConsumeFromWhere(enum.StrEnum):
-    """Where a group without a stored offset begins. Three of the names are deprecated and read as the first."""
+    """Where a group without a stored offset starts. Three of the names are deprecated and read as the first."""
 
     CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST = "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST"

@@ -2,7 +2,7 @@
 
 Fields and names: the Java header classes of the same names, release 5.5.0. A broker's heartbeat, code 904, uses
 `headers.namesrv.BrokerHeartbeatRequestHeader` with its optional fields. Broker ids are those assigned by the
-controller: they begin at 1, and a master keeps its own.
+controller: they start at 1, and a master keeps its own.
 """
 
 from __future__ import annotations
