@@ -34,7 +34,7 @@ class AutoInSync:
         self._marks: deque[tuple[int, int, int]] = deque()
         """Ends of the log, with the deadline of their dispatch and the number of brokers that must hold them."""
         self._needs: deque[tuple[int, int]] = deque([(end, self.needed(end))], _REMEMBERED)
-        """Start offsets and the number of brokers that records from there on require, oldest first."""
+        """Start offsets and the number of brokers that records from that offset require, oldest first."""
 
     @property
     def waits(self) -> bool:

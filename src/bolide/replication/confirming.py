@@ -33,12 +33,12 @@ class EpochSession:
 
     @property
     def replica(self) -> int:
-        """Broker id of the slave; -1 before its handshake."""
+        """Broker id of the slave, or -1 before its handshake."""
         return -1 if self._switch.hello is None else self._switch.hello.slave_id
 
     @property
     def acked(self) -> int:
-        """The end that the slave reported last; -1 before the first report."""
+        """The end that the slave reported last, or -1 before the first report."""
         return self._switch.acked
 
     @property
@@ -48,7 +48,7 @@ class EpochSession:
 
     @property
     def next_offset(self) -> int:
-        """Offset of the next byte to send; -1 before the first report."""
+        """Offset of the next byte to send, or -1 before the first report."""
         return self._switch.next_offset
 
     @property

@@ -42,7 +42,7 @@ class Standing:
         self.life = ""
         """Token of this start, by which the controller recognizes the replica."""
         self.epoch = -1
-        """Newest epoch in which a role was assumed; -1 before the first."""
+        """Newest epoch in which a role was assumed, or -1 before the first."""
         self._taken: Told | None = None
 
     @property

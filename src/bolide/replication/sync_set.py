@@ -61,7 +61,7 @@ class SyncSet:
         self._replicas: dict[int, _Replica] = {}
         self._asked: frozenset[int] | None = None
         self._joining = 0
-        """Slave that is counted although it is not a member yet; 0 if no slave is."""
+        """Slave that is counted although it is not a member yet, or 0 if no slave is."""
         self._joining_until = 0
         self._confirmed = 0
         self.members = members
