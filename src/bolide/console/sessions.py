@@ -1,7 +1,7 @@
 """Sessions: a cookie identifies each browser and, if the cluster requires authentication, the logged-in user.
 
 A session contains the clients that sign with its user's secret, so the brokers decide what each user may see and do.
-It is kept in memory only. It expires after 30 minutes without a request, and always after 12 hours.
+It is held in memory only. It expires after 30 minutes without a request, and always after 12 hours.
 """
 
 from __future__ import annotations
