@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-LIMITS: Final = {"source": 120, "error": 60, "log": 60, "page": 130, "test name": 30}
+LIMITS: Final = {"source": 120, "error": 60, "log": 60, "page": 70, "test name": 30}
 """Maximum number of findings per 1,000 texts of a kind. `source` are the docstrings and comments of src."""
 LONGEST: Final = 30
 """Maximum number of words of a sentence in a docstring, comment, error or log line."""
