@@ -73,6 +73,8 @@ class Members:
         """Machines with a copy of a member's store."""
         self.rotten: set[str] = set()
         """Members with other bytes in their logs, until an operator has put them right."""
+        self._given_up: dict[str, int] = {}
+        """Ids of members whose store was repaired, so that they join as others; an operator removes these ids."""
         self.damaged = self.set_aside = self.switched = 0
         self._copies: dict[str, Disk] = {}
 
@@ -301,6 +303,8 @@ class Members:
             if not plan.reason:
                 return False
             self._cluster.note(f"store repair of {node}: {plan.reason}")
+            if plan.member:
+                self._given_up[node] = _id_in(disk)
             work.carry_out(plan, disk.now_ms)
             self._elected.damaged(node)
         except BolideError as error:
@@ -373,10 +377,10 @@ class Members:
         """No other member leads: remove the damaged member's old id, and let the longest log of the others lead."""
         replicas = self._replicas
         running = replicas._running(node)
-        old = membership_of(running).standing.own_id if running else 0
+        own = membership_of(running).standing.own_id if running else 0
         if self._stuck(node) or self._elected.takes(node) or self._refusers(name, node):
             await self._set_aside(node)
-        await self._hand_over(name, node, old)
+        await self._hand_over(name, node, self._given_up.pop(node, own))
         self._faults.held.discard(node)
 
     async def _hand_over(self, name: str, node: str, old: int) -> None:
@@ -418,3 +422,8 @@ async def _forget(admin: Admin, *, name: str, broker_id: int, controllers: str) 
 
 async def _switch(admin: Admin, *, name: str, broker_id: int, controllers: str) -> None:
     await admin.switch_master(name, broker_id, controllers)
+
+
+def _id_in(disk: Disk) -> int:
+    identity = disk.read_file(f"{ROOT}/brokerIdentity") or b"#0"
+    return int(identity.rpartition(b"#")[2])
