@@ -294,7 +294,7 @@ class BrokerNode:
         self._waiters = waiters = WaitTable(options.pull.max_held_requests)
         side = self._replication.side
         admits = admission(life, self.world, self._log, options, parts)
-        links = ExecutorLinks(side, admits, self._replication.send_away, self.clock.now)
+        links = ExecutorLinks(side, admits, self._replication.send_away)
         self._executor = executor = Executor(
             parts.services, effects, host, parts.stats, self.store, waiters, options, links
         )

@@ -51,8 +51,6 @@ class ExecutorLinks(NamedTuple):
     """Returns the error response to a denied request, else None. None if all requests are allowed."""
     send_away: SendAway | None = None
     """Sends a message to another broker set. None without acting masters."""
-    clock: Callable[[], int] | None = None
-    """Returns the current time within a turn. None: turns are not limited."""
 
 
 @final
@@ -95,9 +93,10 @@ class Executor:
             store, host, stats, self._parked, self.outbox, options.send_patience, links.replication
         )
         self._resumer: Resumer = Resumer(
-            self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look, links.clock,
+            self.outbox, host, self._begin, self.settle, self._handler_failed, self.gate.look, self._read_clock,
             stats.cold_reads,
         )  # fmt: skip
+        self._clock: Callable[[], int] | None = None
         self._admits: Callable[[Channel, Command], Command | None] | None = links.admits
         self.plain: PlainSends | None = None
         """Fast path for simple sends, if available."""
@@ -116,6 +115,13 @@ class Executor:
         self._own_sends = {code: self._handlers[code] for code in PLAIN_SENDS}
         if all(self._own_sends[row.code] == row.handler for row in sends.routes()):
             self.plain = sends.plain_sends()
+
+    def set_clock(self, clock: Callable[[], int]) -> None:
+        """Set the clock that limits the time of a turn. Without it turns are not limited."""
+        self._clock = clock
+
+    def _read_clock(self) -> int:
+        return self._clock() if self._clock is not None else 0
 
     @property
     def replication(self) -> Replication | None:

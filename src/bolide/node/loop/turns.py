@@ -38,6 +38,7 @@ class Turns:
     ) -> None:
         """`on_clock_set` is called with the clock's new offset after the wall clock was changed."""
         self.executor: Executor = executor
+        executor.set_clock(clock.now)
         self.clock: Clock = clock
         self._on_clock_set: Callable[[int], None] | None = on_clock_set
         self._loop: asyncio.AbstractEventLoop = loop
