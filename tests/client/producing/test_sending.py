@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bolide.client import Message, ResponseError, SendFailed, SendResult
+from bolide.client import Message, ResponseError, Retry, SendFailed, SendResult
 from bolide.client.messages.hooks import RpcCall
 from bolide.errors import RequestTimeout
 from bolide.remoting import codes
@@ -145,9 +145,9 @@ async def test_a_look_up_that_gets_no_answer_ends_with_the_time_of_the_send(brok
             await producer.send(Message("T", b"x"), timeout=0.1)
 
 
-@pytest.mark.parametrize("bound", [{"retries": 0}, {"sharding_key": "k"}])
+@pytest.mark.parametrize("bound", [{"retry": Retry(attempts=1)}, {"sharding_key": "k"}])
 async def test_a_message_that_is_tried_once_is_tried_once(bound: dict[str, Any], broker: ScriptedBroker) -> None:
-    options = {"retries": 0} if "retries" in bound else {}
+    options = bound if "retry" in bound else {}
     async with served(broker, **options) as producer:
         broker.script[codes.SEND_MESSAGE_V2] = Away(broker, codes.SERVICE_NOT_AVAILABLE, 99)
         with pytest.raises(ResponseError):
