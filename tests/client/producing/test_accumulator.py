@@ -363,7 +363,7 @@ class FaultyBroker(ScriptedBroker):
     st.lists(st.lists(MESSAGES, min_size=1, max_size=12), min_size=1, max_size=8),
     st.lists(st.sampled_from(FAULTS), max_size=12),
 )
-def test_nothing_acknowledged_is_lost_and_only_a_lost_answer_repeats_a_message(
+def test_broker_keeps_acknowledged_messages_and_repeats_only_unanswered_ones(
     turns: list[list[Message]], faults: list[str]
 ) -> None:
     async def main(broker: ScriptedBroker) -> list[tuple[Message, Any]]:

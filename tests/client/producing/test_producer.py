@@ -220,7 +220,7 @@ async def test_a_message_bound_to_a_slave_finds_the_next_master_when_it_is_sent_
 
 
 async def test_a_master_that_is_busy_makes_producers_ask_less_and_less_often(broker: ScriptedBroker) -> None:
-    async with Producer("P", broker.address, retry=Retry(attempts=3)) as producer:
+    async with Producer("P", broker.address, retry=Retry(attempts=3), auto_batch=False) as producer:
         await producer.send(Message("T", b"1"))
         broker.script[codes.SEND_MESSAGE_V2] = refusing(codes.SYSTEM_BUSY)
         before = len(broker.requests(codes.GET_ROUTEINFO_BY_TOPIC))

@@ -159,7 +159,7 @@ class LoopThread:
         self._calls.append(do)
         if not self._woken:
             try:
-                self._woken = True  # before the thread is woken: it may run the calls at once
+                self._woken = True  # before the thread is woken: the calls may run immediately
                 self._loop.call_soon_threadsafe(self._run_calls)
             except BaseException:  # the loop has ended, or a signal handler raised: the next caller wakes the thread
                 self._woken = False

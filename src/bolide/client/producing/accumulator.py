@@ -4,8 +4,8 @@ RocketMQ's client calls this autoBatch (ProduceAccumulator), and waits for more 
 while no request to its queue is in flight: it leaves at the end of the event loop's turn, as it would alone. Only the
 request is shared. Each message is still one `Sending`, with its own tries, deadline and result.
 
-A broker stores the messages of a batch like single ones: the client adds the properties that the broker adds to single
-messages, and knows them from the broker's first response. A message that a batch cannot contain is sent alone, but does
+A broker stores the messages of a batch like single messages. The client adds the properties that the broker adds to
+single messages, and knows them from its first response. A message that a batch cannot contain is sent alone, but does
 not overtake the messages that wait for its queue.
 """
 
@@ -76,7 +76,7 @@ class Lane:
         """Number of requests in flight with several messages."""
         self.ordered = 0
         """Number of them with a message that is bound to the queue, by the caller or by a sharding key. The messages of
-        a rejected batch are sent once more, one by one, and later ones must not overtake these."""
+        a rejected batch are resent one by one, and later messages must not overtake them."""
         self.due = False
         """Whether it is looked at when this turn of the loop ends."""
         self.waiting: list[Sending] = []
@@ -134,7 +134,7 @@ class Accumulator:
                 self._context.loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Send what has arrived during this turn, unless a request for the same queue is in flight."""
+        """Send the messages of this turn, unless a request for the same queue is in flight."""
         due, self._due = self._due, []
         self._scheduled = False
         now = self._context.loop.time()
@@ -150,7 +150,7 @@ class Accumulator:
                     self._send_alone(lane, waiting.pop(), now)
                 else:
                     self._send(lane, now)
-        finally:  # an interruption must not forget the others
+        finally:  # also after an interruption, so that no message stays
             for lane in due:
                 if lane.due:
                     lane.due = False
@@ -178,7 +178,7 @@ class Accumulator:
                 lane.connection.flush()
 
     def _drop_ended(self, lane: Lane, now: float, most: int) -> None:
-        """Remove those of the first waiting messages whose callers no longer wait, or whose time is up."""
+        """Remove messages whose callers no longer wait, or whose time is up, from the first `most` messages."""
         waiting = lane.waiting[:most]
         left = [sending for sending in waiting if sending.deadline > now and not sending.future.done()]
         if len(left) == len(waiting):
@@ -231,7 +231,7 @@ class Accumulator:
         return len(waiting)
 
     def _added_by(self, lane: Lane, now: float) -> bytes | None:
-        """Return what the broker adds to the properties of a single message, or None if messages are sent alone."""
+        """Return the properties that the broker adds to a single message, or None if messages are sent alone."""
         return self._added.get(lane.queue.broker_name) if lane.joins and lane.alone_until <= now else None
 
     def _send_alone(self, lane: Lane, sending: Sending, now: float) -> None:
@@ -288,7 +288,7 @@ class Accumulator:
     # -- responses
 
     def learn(self, queue: MessageQueue, result: SendResult) -> None:
-        """Note what the broker of a queue adds to the properties of a single message, from the result of a send."""
+        """Store the properties that the broker of a queue adds to a single message, from the result of a send."""
         instance = self._context.joined
         if instance is None:  # the producer is closed
             return

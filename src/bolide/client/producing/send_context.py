@@ -52,7 +52,7 @@ class Accumulates(Protocol):
         """Return whether `learn` was called for the broker of this queue."""
 
     def learn(self, queue: MessageQueue, result: SendResult) -> None:
-        """Note what the broker of a queue adds to the properties of a message."""
+        """Store the properties that the broker of a queue adds to a message."""
 
 
 @dataclass(frozen=True)
