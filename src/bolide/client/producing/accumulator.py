@@ -100,8 +100,8 @@ class Accumulator:
         """Lanes whose messages wait for a response."""
         self._timer: asyncio.TimerHandle | None = None
         self._scheduled = False
-        self._added: dict[str, bytes] = {}
-        """Properties that each broker adds to single messages, encoded."""
+        self.added: dict[str, bytes] = {}
+        """Properties that each broker adds to single messages, encoded, by the broker's name."""
 
     def add(self, sending: Sending, connection: ClientConnection, queue: MessageQueue) -> None:
         """Send a message at the end of this turn, or together with others after the response to an earlier request."""
@@ -109,8 +109,12 @@ class Accumulator:
         if lane is None or lane.connection is not connection:
             lane = self._open(queue, connection)
         lane.waiting.append(sending)
-        if not lane.due:
-            self._schedule(lane)
+        if not lane.due:  # as in `_schedule`, without a call for each message
+            lane.due = True
+            self._due.append(lane)
+            if not self._scheduled:
+                self._scheduled = True
+                self._context.loop.call_soon(self._turn)
 
     # -- when to send
 
@@ -232,7 +236,7 @@ class Accumulator:
 
     def _added_by(self, lane: Lane, now: float) -> bytes | None:
         """Return the properties that the broker adds to a single message, or None if messages are sent alone."""
-        return self._added.get(lane.queue.broker_name) if lane.joins and lane.alone_until <= now else None
+        return self.added.get(lane.queue.broker_name) if lane.joins and lane.alone_until <= now else None
 
     def _send_alone(self, lane: Lane, sending: Sending, now: float) -> None:
         sending.began = now
@@ -295,11 +299,7 @@ class Accumulator:
         known = self._context.routes.known(instance, queue.topic)
         cluster = known.route.clusters.get(queue.broker_name, "") if known is not None else ""
         text = f"{MSG_REGION}\x01{result.region_id}\x02{TRACE_ON}\x01{'true' if result.trace_on else 'false'}\x02"
-        self._added[queue.broker_name] = (text + (f"{CLUSTER}\x01{cluster}\x02" if cluster else "")).encode()
-
-    def knows(self, queue: MessageQueue) -> bool:
-        """Return whether `learn` was called for the broker of this queue."""
-        return queue.broker_name in self._added
+        self.added[queue.broker_name] = (text + (f"{CLUSTER}\x01{cluster}\x02" if cluster else "")).encode()
 
     def _answered(self, lane: Lane, sendings: list[Sending], answer: Command | None, error: BolideError | None) -> None:
         """Give each message of a batch its result or error."""

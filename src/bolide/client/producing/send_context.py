@@ -43,13 +43,13 @@ class AnsweredLane(Protocol):
 
 
 class Accumulates(Protocol):
-    """Sends messages of one queue together: see `accumulator.py`."""
+    """Sends messages of one queue together: see `accumulator.py`. The keys of `added` are the brokers of earlier calls
+    of `learn`."""
+
+    added: dict[str, bytes]
 
     def add(self, sending: Any, connection: ClientConnection, queue: MessageQueue) -> None:
         """Send a message, a `Sending`, alone or together with others."""
-
-    def knows(self, queue: MessageQueue) -> bool:
-        """Return whether `learn` was called for the broker of this queue."""
 
     def learn(self, queue: MessageQueue, result: SendResult) -> None:
         """Store the properties that the broker of a queue adds to a message."""

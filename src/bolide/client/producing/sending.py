@@ -303,8 +303,9 @@ class Sending:
         producer = self.producer
         topic = self.shown_topic() if producer.options.namespace else self.topic
         result = send_result(answer.code, answer.ext(), self.message_id, topic, queue.broker_name)
-        if producer.accumulator is not None and not producer.accumulator.knows(queue):
-            producer.accumulator.learn(queue, result)
+        accumulator = producer.accumulator
+        if accumulator is not None and queue.broker_name not in accumulator.added:
+            accumulator.learn(queue, result)
         self.stored(answer.code, result)
 
     def stored(self, code: int, result: SendResult) -> None:
