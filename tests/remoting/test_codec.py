@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bolide.remoting import codes
-from bolide.remoting.codec import REMOTING, EncodedResponses, Message
+from bolide.remoting.codec import REMOTING, EncodedResponses, Outgoing
 from bolide.remoting.command import Command, encode, make_request, make_response
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import FrameError
@@ -15,7 +15,7 @@ LONG = "k" * 40_000
 REQUEST = make_request(310, 7)
 
 
-def sent(message: Message) -> list[Command]:
+def sent(message: Outgoing) -> list[Command]:
     """The commands that the peer receives."""
     return FramedConnection().receive(b"".join(REMOTING.encode(message)))
 
@@ -33,7 +33,7 @@ def command() -> Command:
 
 
 @pytest.mark.parametrize("message", [send_response(), pull_response(), command()], ids=["send", "pull", "other"])
-def test_changed_code_and_remark_are_encoded(message: Message) -> None:
+def test_changed_code_and_remark_are_encoded(message: Outgoing) -> None:
     (before,) = sent(message)
     message.code, message.remark = codes.SERVICE_NOT_AVAILABLE, "full"
     (after,) = sent(message)

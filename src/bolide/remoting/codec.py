@@ -31,25 +31,17 @@ class EncodedResponses:
 
 Response: TypeAlias = Command | SendResponse | PullResponse
 """A response of a handler."""
-Message: TypeAlias = Response | EncodedResponses
+Outgoing: TypeAlias = Response | EncodedResponses
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Codec:
-    """The encoding of one kind of connection."""
+class WireCodec:
+    """The encoding of RocketMQ's remoting protocol. A subclass for another kind of connection overrides `encode`."""
 
-    def encode(self, message: Message) -> list[Buffer]:
-        """Return the pieces of a message, to be sent in this order."""
-        raise NotImplementedError
+    def encode(self, message: Outgoing) -> list[Buffer]:
+        """Return the frame of a message in pieces, to be sent in this order. The records of a pull are not copied.
 
-
-class RemotingCodec(Codec):
-    """RocketMQ's remoting protocol. The records of a pull are separate pieces, because they are not copied."""
-
-    def encode(self, message: Message) -> list[Buffer]:
-        """Return the frame of a message. A response that cannot be encoded is sent as an error.
-
-        Raises FrameError or ValueError for a request that cannot be encoded.
+        A response that cannot be encoded becomes an error. Raises FrameError or ValueError for such a request.
         """
         if isinstance(message, EncodedResponses):
             return [message.frames if message.code == SUCCESS else changed(message)]
@@ -66,7 +58,7 @@ class RemotingCodec(Codec):
             return [encode(response_of(SYSTEM_ERROR, message.opaque, message.serialize_type, text))]
 
 
-REMOTING: Final = RemotingCodec()
+REMOTING: Final = WireCodec()
 
 
 def changed(responses: EncodedResponses) -> bytes:

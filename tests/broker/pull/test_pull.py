@@ -22,6 +22,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.clients import ConsumerData, SubscriptionData
 from bolide.remoting.command import Command
 from bolide.remoting.damaged_answer import names_damage
+from bolide.remoting.response_bytes import PullResponse
 from tests.broker.parts import NOW, PEER, Parts, held_of, reply_of, send_request, text
 from tests.store.parts import TracedFiles
 
@@ -84,10 +85,10 @@ def test_small_records_are_one_buffer_and_large_ones_the_very_bytes_that_were_re
     for number in range(6):
         parts.answer(send_request(body=b"%d" % number * size, e=str(number % 2)))
     outcome = parts.pull()
-    assert isinstance(outcome, Reply) and outcome.body is not None
-    assert [bodies(reply_of(outcome)), len(outcome.body)] == [[b"0" * size, b"2" * size, b"4" * size], buffers]
+    assert isinstance(outcome, Reply) and isinstance(outcome.response, PullResponse)
+    assert [bodies(reply_of(outcome)), len(outcome.response.body)] == [[b"0" * size, b"2" * size, b"4" * size], buffers]
     if buffers > 1:
-        for piece in outcome.body:
+        for piece in outcome.response.body:
             files.source(piece)
     parts.close()
 

@@ -11,20 +11,20 @@ from bolide.broker.core.outcome import NOTHING, Ask, Cold, Outcome, reply
 from bolide.broker.refused import Refused
 from bolide.errors import ProtocolError
 from bolide.remoting import codes
-from bolide.remoting.codec import REMOTING, Codec, Message
+from bolide.remoting.codec import REMOTING, Outgoing, WireCodec
 from bolide.remoting.command import Command, make_request, make_response
 from bolide.remoting.response_bytes import Buffer
 from bolide.store.disk.files import FileFailed
 from tests.node.loop.executing import CREATES, NOW, OTHER, PULLS, SENDS, World, held
 
 
-class NotingCodec(Codec):
+class NotingCodec(WireCodec):
     """Notes the code of each message."""
 
     def __init__(self) -> None:
         self.encoded: list[int] = []
 
-    def encode(self, message: Message) -> list[Buffer]:
+    def encode(self, message: Outgoing) -> list[Buffer]:
         self.encoded.append(message.code)
         return REMOTING.encode(message)
 

@@ -188,7 +188,7 @@ def test_what_a_failed_turn_left_undone_is_done_by_the_next_timer(world: Fronted
     world.turns = Turns(loop := Ringing(), world.executor, Clock(lambda: NOW, lambda: loop.passed))
     world.services.touched = False  # else the services are to be asked in a second, whatever happens
 
-    def fails(frame: bytes) -> None:
+    def fails() -> None:
         raise RuntimeError("an internal error")
 
     def send(command: Command) -> Outcome:

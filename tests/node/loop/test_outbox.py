@@ -15,7 +15,7 @@ from bolide.broker.core.channel import Channel
 from bolide.node.broker import BrokerNode
 from bolide.node.loop.outbox import AT_ONCE, Outbox, WaitingRequest
 from bolide.remoting import codes
-from bolide.remoting.codec import Codec, Message
+from bolide.remoting.codec import Outgoing, WireCodec
 from bolide.remoting.command import Command, encode, make_request
 from bolide.remoting.response_bytes import Buffer
 from proof.kit.waiting import PATIENCE, until
@@ -50,13 +50,13 @@ class NotingHost:
         self.calls.append("turn")
 
 
-class Pieces(Codec):
+class Pieces(WireCodec):
     """Encodes any message as these pieces."""
 
     def __init__(self, pieces: list[Buffer]) -> None:
         self.pieces = pieces
 
-    def encode(self, message: Message) -> list[Buffer]:
+    def encode(self, message: Outgoing) -> list[Buffer]:
         return self.pieces
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, final
 
 from bolide.broker.core.link import NO_LINK, Link
-from bolide.remoting.codec import REMOTING, Codec
+from bolide.remoting.codec import REMOTING, WireCodec
 from bolide.remoting.response_bytes import Buffer
 
 
@@ -30,7 +30,7 @@ class Channel:
         self.language: int = 0
         self.version: int = 0
         self.alive: bool = True
-        self.codec: Codec = REMOTING
+        self.codec: WireCodec = REMOTING
         """Encodes the responses and requests to this client."""
         self.frames: list[Buffer] = []
         """Encoded frames, each followed by the parts of its body, until the end of the turn: one write sends all."""

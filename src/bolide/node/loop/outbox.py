@@ -18,7 +18,7 @@ from mypy_extensions import i64
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Outcome
 from bolide.node.loop.host_protocol import Host
-from bolide.remoting.codec import Message
+from bolide.remoting.codec import Outgoing
 from bolide.remoting.command import Command
 
 AT_ONCE: Final = 128 * 1024
@@ -60,7 +60,7 @@ class Outbox:
 
     # ---- frames
 
-    def send(self, channel: Channel, message: Message) -> None:
+    def send(self, channel: Channel, message: Outgoing) -> None:
         """Encode a message for its connection, and send it at the end of this turn, or now if it has a large body."""
         if not channel.alive:
             return

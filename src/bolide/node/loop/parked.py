@@ -9,7 +9,7 @@ from mypy_extensions import i64
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.stats import PutTimes
-from bolide.remoting.codec import Message
+from bolide.remoting.codec import Outgoing
 from bolide.remoting.codes import SERVICE_NOT_AVAILABLE, SUCCESS
 
 NO_DEADLINE: Final = 1 << 62
@@ -23,14 +23,14 @@ class ParkedReply:
     def __init__(
         self,
         channel: Channel,
-        response: Message,
+        response: Outgoing,
         offset: i64,
         deadline: int,
         after: Callable[[], None] | None = None,
         tables: TableWrite | None = None,
     ) -> None:
         self.channel: Channel = channel
-        self.response: Message = response
+        self.response: Outgoing = response
         self.offset: i64 = offset
         self.deadline: int = deadline
         self.after: Callable[[], None] | None = after
