@@ -163,15 +163,6 @@ def test_topics_are_not_created_with_wrong_settings(given: dict[str, Any], text:
             "TransactionProducer() got an unexpected option 'retri'; did you mean 'retry'?",
         ),
         (
-            lambda: client.TransactionProducer("P", "a:1", Payments(), retries=3),
-            "TransactionProducer() got an unexpected option 'retries'; give retry=Retry(attempts=...), which counts the"
-            " first try as well",
-        ),
-        (
-            lambda: blocking.Producer("P", retry_when_not_safe=True),
-            "Producer() got an unexpected option 'retry_when_not_safe'; give retry=Retry(when_not_safe=...)",
-        ),
-        (
             lambda: client.PushConsumer("G", heart_beat_interval=3),
             "PushConsumer() got an unexpected option 'heart_beat_interval'; did you mean 'heartbeat_interval'?",
         ),
@@ -195,6 +186,50 @@ def test_misspelt_option_is_reported_by_the_class_that_was_called(call_it: Calla
         call_it()
     assert str(caught.value) == text
     assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize(
+    ("make", "text", "read", "value"),
+    [
+        (
+            lambda: client.TransactionProducer("P", "a:1", Payments(), retries=3),
+            "retries is deprecated; give retry=Retry(attempts=...), which counts the first try as well",
+            lambda producer: producer._sender.retries,
+            3,
+        ),
+        (
+            lambda: client.PushConsumer("G", "a:1", max_span=40),
+            "max_span is deprecated; give flow=FlowControl(max_span=...)",
+            lambda consumer: consumer._pulls._settings.flow,
+            client.FlowControl(max_span=40),
+        ),
+    ],
+)
+def test_old_keyword_warns_at_its_caller_and_sets_the_field_that_replaces_it(
+    make: Callable[[], Any], text: str, read: Callable[[Any], Any], value: object
+) -> None:
+    with pytest.warns(DeprecationWarning, match=" is deprecated; give ") as warned:
+        made = make()
+    assert [str(each.message) for each in warned] == [text]
+    assert warned[0].filename == __file__
+    assert read(made) == value
+
+
+def test_several_old_keywords_are_fields_of_one_option() -> None:
+    with pytest.warns(DeprecationWarning, match=" is deprecated; give ") as warned:
+        producer = blocking.Producer("P", "a:1", retries=0, retry_when_not_safe=True)
+    assert len(warned) == 2
+    assert (producer._native._sender.retries, producer._native._sender.retry_when_not_safe) == (0, True)
+
+
+def test_old_keyword_beside_its_new_option_is_rejected() -> None:
+    with pytest.raises(ArgumentError, match="^retries and retry are both given; give retry alone$"):
+        client.Producer("P", retries=0, retry=client.Retry(attempts=2))
+
+
+def test_value_of_an_old_keyword_is_checked() -> None:
+    with pytest.warns(DeprecationWarning, match="^retries "), pytest.raises(ArgumentError, match="^attempts "):
+        client.Producer("P", retries=-1)
 
 
 def test_name_servers_are_a_text_or_a_list() -> None:

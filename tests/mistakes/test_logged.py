@@ -148,4 +148,4 @@ def test_an_unclosed_blocking_client_is_warned_of_at_once(bolide_broker: Broker)
 
     with pytest.warns(ResourceWarning, match="^Unclosed Producer of group P"):
         forget()
-    asyncio.run_coroutine_threadsafe(natives[0].close(), natives[0].loop).result(PATIENCE)
+    asyncio.run_coroutine_threadsafe(natives[0].close(), natives[0]._sender.loop).result(PATIENCE)

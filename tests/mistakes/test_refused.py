@@ -208,7 +208,8 @@ refused(
 refused("two_delays", r"give one of them$", "delay_level", delay=1, delay_level=1)
 refused("a_delay_level_of_text", r"delay level '3' does not exist, choose 1 to 18$", "delay_level", delay_level="3")
 refused("a_sharding_key_of_int", r"sharding_key of a message to T is 7, give a str$", "sharding_key", sharding_key=7)
-refused("a_value_without_a_codec", r"has a value, give the producer a codec for this topic$", "value", body=b"", value={"a": 1})
+NO_CODEC = r"has a value, give the producer a codec for this topic$"
+refused("a_value_without_a_codec", NO_CODEC, "value", body=b"", value={"a": 1})
 unfit(
     "codec",
     lambda: Producer("P", NOBODY, codec="jsn"),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import textwrap
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial, update_wrapper
 from types import NoneType, UnionType
@@ -69,12 +70,23 @@ class Allowed(Struct, frozen=True):
 MAX_INTERVAL: Final = 600.0
 """Upper limit of the intervals in seconds. RocketMQ's clients take ms, and 30000 would otherwise mean 8 hours."""
 
+
+
+class Moved(Struct, frozen=True):
+    """An option of 0.1 that is a field of another option now."""
+
+    option: str
+    field: str
+    count: int = 0
+    """What the field counts more than the old option."""
+
+
 MOVED: Final = {
-    "retries": ("retry", "Retry(attempts=...), which counts the first try as well"),
-    "retry_when_not_safe": ("retry", "Retry(when_not_safe=...)"),
-    "latency_faults": ("retry", "Retry(latency_faults=...)"),
+    "retries": Moved("retry", "attempts", count=1),
+    "retry_when_not_safe": Moved("retry", "when_not_safe"),
+    "latency_faults": Moved("retry", "latency_faults"),
     **{
-        name: ("flow", f"FlowControl({name}=...)")
+        name: Moved("flow", name)
         for name in (
             "max_cached",
             "max_cached_bytes",
@@ -86,7 +98,7 @@ MOVED: Final = {
         )
     },
 }
-"""Options that are fields of another option now: its name, and how it is written."""
+"""Old keywords, which still work and warn."""
 
 ONCE_PER_MESSAGE: Final = frozenset({"send", "submit", "send_many", "send_batch", "send_oneway", "poll"})
 """Methods that check their arguments themselves, because this costs a few microseconds."""
@@ -193,6 +205,8 @@ class _Plan:
             (keys,) = get_args(hints[spread]) if get_origin(hints[spread]) is Unpack else (hints[spread],)
             self._open = not is_typeddict(keys)
             known |= {} if self._open else get_type_hints(keys, include_extras=True)
+        self._hints = known
+        self._defaults = {each.name: each.default for each in parameters}
         self._known = list(known)
         self._checks = {name: check for name, hint in known.items() if (check := check_of(hint)) is not None}
 
@@ -200,6 +214,8 @@ class _Plan:
         """Return the arguments to use. Raises `ArgumentError`."""
         checks = self._checks
         arguments = list(given)
+        if not named.keys().isdisjoint(MOVED):
+            named = self._gathered(named)
         for place, (name, value) in enumerate(zip(self._positional, given, strict=False)):
             if name in checks:
                 arguments[place] = checks[name](name, value)
@@ -210,16 +226,31 @@ class _Plan:
                 raise self._unexpected(name, given)
         return arguments, named
 
+    def _gathered(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Return the keywords with the old ones gathered in the options that have them now. Warns of each."""
+        rest, gathered = dict(named), dict[str, dict[str, Any]]()
+        for name in named.keys() & MOVED.keys() - self._hints.keys():
+            moved = MOVED[name]
+            if moved.option not in self._hints:
+                continue
+            if named.get(moved.option, default := self._defaults.get(moved.option)) != default:
+                raise ArgumentError(f"{name} and {moved.option} are both given; give {moved.option} alone", name)
+            value = rest.pop(name)
+            gathered.setdefault(moved.option, {})[moved.field] = value + moved.count if type(value) is int else value
+            kind = _plain(self._hints[moved.option]).__name__
+            new = f"{moved.option}={kind}({moved.field}=...)"
+            more = ", which counts the first try as well" if moved.count else ""
+            warnings.warn(f"{name} is deprecated; give {new}{more}", DeprecationWarning, stacklevel=5)
+        for option, fields in gathered.items():
+            rest[option] = _plain(self._hints[option])(**fields)
+        return rest
+
     def _unexpected(self, name: str, given: tuple[Any, ...]) -> UnexpectedArgument:
         method = self._function.__name__
         called = type(given[0]).__name__ if self._positional[:1] == ["self"] and given else ""
         called = ".".join(filter(None, (called, "" if method == "__init__" else method)))
         near = difflib.get_close_matches(name, self._known, 1)
-        option, value = MOVED.get(name, ("", ""))
-        if option in self._known:
-            hint = f"give {option}={value}"
-        else:
-            hint = f"did you mean {near[0]!r}?" if near else f"help({called}) lists them"
+        hint = f"did you mean {near[0]!r}?" if near else f"help({called}) lists them"
         return UnexpectedArgument(f"{called}() got an unexpected option {name!r}; {hint}", name)
 
 
