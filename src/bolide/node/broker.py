@@ -140,13 +140,15 @@ class BrokerNode:
         self._registration = self._turns = None
         to_name_servers = name_server_context(options)
         ingress = Ingress.of(options.tls, options.connections.trusted_proxies)
-        limits = options.connections
-        self._unfinished = Unfinished(limits.max_unfinished_bytes, limits.max_frame_seconds, world.monotonic)
+        connections = options.connections
+        self._unfinished = Unfinished(
+            connections.max_unfinished_bytes, connections.max_frame_seconds, world.monotonic
+        )
         remoting = partial(
             accepting,
-            max_frame=limits.max_frame_length,
-            write_high=limits.client_write_buffer_high,
-            write_limit=limits.client_write_buffer_limit,
+            max_frame=connections.max_frame_length,
+            write_high=connections.client_write_buffer_high,
+            write_limit=connections.client_write_buffer_limit,
             ingress=ingress,
             frames=self._unfinished,
         )
