@@ -21,6 +21,9 @@ from bolide.replication.sync_set import SyncSet
 class EpochSession:
     """One slave of a master in one epoch: a `SwitchMaster` with the epochs of the log, which are fixed."""
 
+    proven = True
+    """The handshake has compared the epochs before the first report."""
+
     def __init__(self, switch: SwitchMaster, key: int, of: Confirming) -> None:
         self._switch = switch
         self._key = key
@@ -40,11 +43,6 @@ class EpochSession:
     def acked(self) -> int:
         """The end that the slave reported last, or -1 before the first report."""
         return self._switch.acked
-
-    @property
-    def proven(self) -> bool:
-        """Always True: the handshake has compared the epochs before the first report."""
-        return True
 
     @property
     def next_offset(self) -> int:
