@@ -145,7 +145,7 @@ async def test_members_with_different_subscriptions_are_noticed(
         async with first:
             assert await admin.different_subscriptions("G") == {}
             async with second:
-                await until(lambda: "subscribes to topic T by" in caplog.text, "the warning of a member")
+                await until(lambda: "subscribe to topic T by" in caplog.text, "the warning of a member")
                 assert await admin.different_subscriptions("G") == {
                     TOPIC: {first.client_id: "A", second.client_id: "B || C"}
                 }

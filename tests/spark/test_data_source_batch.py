@@ -158,7 +158,7 @@ def test_a_start_that_was_deleted_is_said(bolide_broker: Broker) -> None:
             cluster.close()
 
     start = json.dumps({"T": {"broker-a": {"0": 20}}})
-    with pytest.raises(DataLost, match="would start at offset 20, but the broker holds messages from 40 on"):
+    with pytest.raises(DataLost, match="would begin at offset 20, but the broker holds messages from 40 on"):
         begin(startingOffsets=start)
     assert begin(startingOffsets=start, failOnDataLoss="false") == 40
     assert begin() == 40, "the earliest there is"
@@ -186,7 +186,7 @@ def test_a_start_beyond_the_end_is_reported(bolide_broker: Broker) -> None:
         admin.set_group_offset("ahead", MessageQueue("T", "broker-a", 0), 101)
     with pytest.raises(DataLost, match=beyond):
         tasks(startingOffsets="group", group="ahead")
-    with pytest.raises(OptionError, match="would start at offset 20 and end at 10: give endingOffsets after"):
+    with pytest.raises(OptionError, match="would begin at offset 20 and end at 10: give endingOffsets after"):
         tasks(startingOffsets=at(20), endingOffsets=at(10))
     assert tasks(startingOffsets=at(20), endingOffsets=at(20)) == 0
 
@@ -200,7 +200,7 @@ def test_messages_that_an_answer_leaves_out_are_missed(bolide_broker: Broker) ->
     data = b"".join(body for body, _ in RangeReader(part, master_alone(bolide_broker.broker_addr), options).chunks())
     second = int(chain_starts(data)[1])
     assert [batch.num_rows for batch in RowMaker(part, options, SCHEMA).rows(data, 0, 10)] == [10]
-    with pytest.raises(DataLost, match=r"T@broker-a:0: of the 10 messages at offsets 0 to 10 the broker has only 9"):
+    with pytest.raises(DataLost, match=r"T@broker-a:0: the broker has only 9 of the 10 messages at offsets 0 to 10"):
         list(RowMaker(part, options, SCHEMA).rows(data[second:], 0, 10))
     tolerant = read_options({"namesrv": "h:1", "subscribe": "T", "failOnDataLoss": "false"})
     assert [batch.num_rows for batch in RowMaker(part, tolerant, SCHEMA).rows(data[second:], 0, 10)] == [9]

@@ -157,7 +157,7 @@ def test_an_end_that_was_asked_for_too_early_repeats_no_message(bolide_broker: B
     query = Query(bolide_broker, maxOffsetsPerTrigger=4)
     queries.append(query)
     query.run(2)
-    with pytest.raises(OptionError, match="needs Spark 4.2 or newer, so leave out the limit, or use option untilNow"):
+    with pytest.raises(OptionError, match="leave out the limit, use option untilNow with another trigger"):
         query.early()
 
 

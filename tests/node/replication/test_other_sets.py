@@ -89,7 +89,7 @@ async def test_without_another_set_everything_waits_and_nothing_is_lost(tmp_path
         await filled(first, second)
         await of.stop("a")
         await until(lambda: second.parts.role.sends_away)
-        await until(lambda: second.parts.delay._away[1].failures > 1)
+        await until(lambda: second.parts.delay._levels[1].progress.away.failures > 1)
         first = await meanwhile(of, await of.start("a", 0, **ESCAPE))
         await until(lambda: {b"level", b"timer"} <= set(bodies(first, "T")))
         assert first.parts.transactions.halves.open_count == 1

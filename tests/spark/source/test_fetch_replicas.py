@@ -64,7 +64,7 @@ def test_without_any_master_nothing_is_passed_over(slave: ScriptedBroker) -> Non
     lacks(slave, codes.TOPIC_NOT_EXIST, 1 << 30)
     for loss in ("true", "false"):
         found = reader(slave, BrokerMembers((slave.address,)), retryTimeoutMs="100", failOnDataLoss=loss)
-        with pytest.raises(ClusterUnavailable, match="no master of broker broker-a answered, and its replica at"):
+        with pytest.raises(ClusterUnavailable, match="no master of broker broker-a responded, and its replica at"):
             list(found.chunks())
 
 
