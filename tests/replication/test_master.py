@@ -70,25 +70,6 @@ def test_last_report_of_a_read_wins() -> None:
     assert (made.next_offset, made.acked) == (700, 700)
 
 
-def test_the_first_report_proves_nothing() -> None:
-    """A slave requests a part of its own log again by it, below which it may have another log."""
-    made = reported(100, 200)
-    assert (made.acked, made.proven) == (100, False)
-    made.transfer(made.wanted(200, 0), 0)
-    made.received(encode_report(100), 0, 200, 0)
-    assert not made.proven, "it has not compared the bytes yet"
-    made.received(encode_report(150), 0, 200, 0)
-    assert (made.acked, made.proven) == (150, True)
-
-
-def test_an_empty_slave_has_proven_its_log_with_the_first_bytes() -> None:
-    made = reported(0, FILE + 200)
-    assert not made.proven
-    sent(made, FILE + 200)
-    made.received(encode_report(FILE + 200), 0, FILE + 200, 0)
-    assert made.proven
-
-
 def test_a_slave_that_is_ahead_is_refused_also_when_the_log_has_grown_past_it() -> None:
     ahead = KnownAhead()
     with pytest.raises(NotReplicated, match="offset 1000 when this log ended at 900"):

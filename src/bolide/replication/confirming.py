@@ -21,9 +21,6 @@ from bolide.replication.sync_set import SyncSet
 class EpochSession:
     """One slave of a master in one epoch: a `SwitchMaster` with the epochs of the log, which are fixed."""
 
-    proven = True
-    """The handshake has compared the epochs before the first report."""
-
     def __init__(self, switch: SwitchMaster, key: int, of: Confirming) -> None:
         self._switch = switch
         self._key = key
@@ -189,7 +186,7 @@ class Confirming:
         return min(self._confirmed, self._in_sync.acknowledged) if self._in_sync.waits else self._confirmed
 
     def claimed(self, key: int, end: int) -> None:
-        """Does nothing: sessions of this mode are always proven."""
+        """Does nothing: `heard` has already recorded the report."""
 
     def reported(self, key: int, end: int) -> None:
         """Does nothing: `heard` has already recorded the report."""

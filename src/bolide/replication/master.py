@@ -62,9 +62,6 @@ class MasterSession(PacedSession):
         self._file_size = file_size
         self._ahead = ahead
         self._reports = ReportReader()
-        self._claimed = -1
-        """The first report, by which the slave only requests the log from there on. Its records below may belong to
-        another log: the slave compares them with this one after the first bytes."""
         self._empty_from = 0
         """Start offset of a slave that was empty. Its first file starts there, so that it reports only 0, until it has
         the first bytes, or an offset above this one."""
@@ -78,7 +75,6 @@ class MasterSession(PacedSession):
         if self.next_offset < 0:
             self._ahead.check(reported, end)
             self.next_offset = self._start(reported, begin, end)
-            self._claimed = reported
             self._empty_from = self.next_offset if reported == 0 else 0
         elif reported > self.next_offset:
             raise NotReplicated(f"it reports the end {reported}, but was sent nothing beyond {self.next_offset}")
@@ -86,11 +82,6 @@ class MasterSession(PacedSession):
             raise self._ahead.misplaced(reported, self._empty_from, self._file_size)
         self.acked = reported
         return True
-
-    @property
-    def proven(self) -> bool:
-        """Whether the slave has confirmed bytes that this session sent, so that its log continues this one."""
-        return self.acked > self._claimed
 
     def answer(self, end: int, now: int) -> bytes:
         """Return b"": default HA mode has no handshake."""

@@ -143,9 +143,11 @@ class SlaveLinks(Service, NoReplicas):
             slave.began_at = session.next_offset
             self._log.info("the slave %s follows from offset %d", connection.remote, session.next_offset)
             self._said.pop(host_of(connection), None)
-        if session.proven:
+        if session.acked > slave.began_at:
             self._in_sync.reported(slave.key, session.acked)
         else:
+            # By its first report a slave only requests the log from there on. Its records below may belong to another
+            # log: it compares the last ones with the bytes that it is sent.
             self._in_sync.claimed(slave.key, session.acked)
         slave.caught_up.reported(session.acked)
         if first or self._waited_for:

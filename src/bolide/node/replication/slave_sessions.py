@@ -13,10 +13,6 @@ class MasterSide(Protocol):
         """End offset that the slave reported last; -1 before the first report."""
 
     @property
-    def proven(self) -> bool:
-        """Whether the reported end belongs to this log, and not possibly to another one."""
-
-    @property
     def next_offset(self) -> int:
         """Offset of the next byte to send; -1 before the first report."""
 
