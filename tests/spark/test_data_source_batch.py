@@ -186,7 +186,7 @@ def test_a_start_beyond_the_end_is_reported(bolide_broker: Broker) -> None:
         admin.set_group_offset("ahead", MessageQueue("T", "broker-a", 0), 101)
     with pytest.raises(DataLost, match=beyond):
         tasks(startingOffsets="group", group="ahead")
-    with pytest.raises(OptionError, match="would begin at offset 20 and end at 10: give endingOffsets after"):
+    with pytest.raises(OptionError, match="would start at offset 20 and end at 10: give endingOffsets after"):
         tasks(startingOffsets=at(20), endingOffsets=at(10))
     assert tasks(startingOffsets=at(20), endingOffsets=at(20)) == 0
 

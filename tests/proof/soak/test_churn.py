@@ -38,12 +38,14 @@ WARM_UP_ROUNDS, ROUNDS = 2, 4
 QUIET_S = 4000.0
 """Files are kept for an hour; after that all but the last are gone."""
 BOUNDED = (
+    "Accumulator._lanes", "objects of Lane",
     "FilterCache._others", "objects of PullFilter", *("LogWriter._good_names", "LogWriter._tags_codes"),
     "IndexService._prefixes", "OffsetMovedEvents._told", "bolide.client.instance.send_frame._cache",
     "bolide.client.messages.arguments._known_topics", "BrokerStats._samples", "objects of Sample",
     *(f"objects of {kind}" for kind in ("BooleanConstant", "Chain", "Constant", "Equal", "Expression", "Property")),
     *("Chain.operands", "Equal.", "Expression.", "_NamedPredicate.", "objects of _NamedPredicate", "Looks.spans"),
-    *(f"objects of {kind}" for kind in ("RawFilter", "RawProperty", "_Chain", "_Presence", "_Whole")), "_Chain.",
+    *(f"objects of {kind}" for kind in ("RawFilter", "RawProperty", "ChainCheck", "PresenceCheck", "WholeCheck")),
+    "ChainCheck.",
 )  # fmt: skip
 """What remembers names or filters that it has seen, up to some thousands, and what keeps a figure for each hour."""
 SETTINGS: dict[str, Any] = {

@@ -63,7 +63,7 @@ def test_a_batch_of_rows_is_sent_as_it_is(spark: Any, bolide_broker: Broker) -> 
     read = spark.read.format("rocketmq").options(**namesrv)
     as_replay(read.load("T"), topic="Again").write.format("rocketmq").mode("append").options(**namesrv).save()
     assert read.load("Again").count() == 9
-    with pytest.raises(OptionError, match="needs the columns of the rocketmq source; broker is not among"):
+    with pytest.raises(OptionError, match="needs all columns of the rocketmq source: add column broker"):
         as_replay(read.load("T").drop("broker"))
 
 
