@@ -197,6 +197,26 @@ async def test_a_cancelled_send_does_not_disturb_its_neighbours(broker: Scripted
     assert batches(broker) == [[b"m0", b"m1", b"m3", b"m4"]]
 
 
+async def test_a_lone_send_that_is_cancelled_before_it_leaves_is_not_sent(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"first"))
+        producer.submit(Message("T", b"cancelled")).cancel()
+        await asyncio.sleep(0)
+        assert producer.in_flight == 0
+        await producer.send(Message("T", b"next"))
+    assert [each.body for each in broker.requests(codes.SEND_MESSAGE_V2)] == [b"first", b"next"]
+
+
+async def test_messages_do_not_overtake_a_lone_send_of_the_same_turn(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"first", sharding_key="k"))
+        alone = Message("T", b"m0", sharding_key="k", delay=1)
+        results = await asyncio.gather(*(producer.send(message) for message in [alone, *texts(5)[1:]]))
+        assert producer.in_flight == 0
+    assert [len(each.body) for each in broker.requests(codes.SEND_MESSAGE_V2)] == [5, 2]
+    assert [result.queue_offset for result in results] == [1, 2, 3, 4, 5]
+
+
 async def test_a_send_cancelled_in_flight_does_not_disturb_its_neighbours() -> None:
     with HoldingBroker() as broker:
         async with Producer("P", broker.address) as producer:

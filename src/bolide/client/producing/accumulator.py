@@ -7,6 +7,9 @@ request is shared. Each message is still one `Sending`, with its own tries, dead
 A broker stores the messages of a batch like single messages. The client adds the properties that the broker adds to
 single messages, and knows them from its first response. A message that a batch cannot contain is sent alone, but does
 not overtake the messages that wait for its queue.
+
+A program that waits for each result before the next send has one message in the accumulator. Such a message gets a
+lane only when another message follows before its response.
 """
 
 from __future__ import annotations
@@ -52,6 +55,7 @@ class Lane:
     """The messages of one queue that wait for the next request, and the requests in flight."""
 
     __slots__ = (
+        "accumulator",
         "alone_until",
         "batches",
         "connection",
@@ -60,14 +64,13 @@ class Lane:
         "joins",
         "ordered",
         "queue",
-        "schedule",
         "waiting",
     )
 
-    def __init__(self, queue: MessageQueue, connection: ClientConnection, schedule: Callable[[Lane], None]) -> None:
+    def __init__(self, queue: MessageQueue, connection: ClientConnection, accumulator: Accumulator) -> None:
         self.queue = queue
         self.connection = connection
-        self.schedule = schedule
+        self.accumulator = accumulator
         self.joins = not (queue.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) or is_lmq(queue.topic))
         """Whether brokers accept batches for the topic."""
         self.alone_until = 0.0
@@ -84,8 +87,9 @@ class Lane:
     def answered(self) -> None:
         """Called when a request has a response, or failed."""
         self.in_flight -= 1
+        self.accumulator.in_flight -= 1
         if self.waiting:
-            self.schedule(self)
+            self.accumulator.schedule(self)
 
 
 class Accumulator:
@@ -94,6 +98,12 @@ class Accumulator:
     def __init__(self, context: SendContext, max_body: int) -> None:
         self._context = context
         self._most_bytes = min(MOST_BYTES, max_body)
+        self._lone: Sending | None = None
+        """The only message that is unsent or in flight. It has no lane."""
+        self._lone_connection: ClientConnection | None = None
+        self._lone_sent = False
+        self.in_flight = 0
+        """Number of requests in flight of all lanes."""
         self._lanes: dict[MessageQueue, Lane] = {}
         self._due: list[Lane] = []
         self._held: list[Lane] = []
@@ -105,16 +115,72 @@ class Accumulator:
 
     def add(self, sending: Sending, connection: ClientConnection, queue: MessageQueue) -> None:
         """Send a message at the end of this turn, or together with others after the response to an earlier request."""
+        if self._lone is None and not self.in_flight and not self._due:
+            self._lone, self._lone_connection, self._lone_sent = sending, connection, False
+            if not self._scheduled:
+                self._scheduled = True
+                self._context.loop.call_soon(self._turn)
+            return
+        if self._lone is not None:
+            self._move_lone()
         lane = self._lanes.get(queue)
         if lane is None or lane.connection is not connection:
             lane = self._open(queue, connection)
         lane.waiting.append(sending)
-        if not lane.due:  # as in `_schedule`, without a call for each message
+        if not lane.due:  # as in `schedule`, without a call for each message
             lane.due = True
             self._due.append(lane)
             if not self._scheduled:
                 self._scheduled = True
                 self._context.loop.call_soon(self._turn)
+
+    # -- one message at a time
+
+    def _send_lone(self, sending: Sending, connection: ClientConnection) -> None:
+        """Send a message that is the only one of this turn, while no request is in flight."""
+        queue = sending.queue
+        assert queue is not None
+        if sending.future.done():
+            self.answered()
+            self._context.finished(sending)
+            return
+        sending.began = now = self._context.loop.time()
+        self._lone_sent = True
+        sending.lane = self
+        try:
+            sending.write_alone(connection, queue, now)
+        except BaseException as error:
+            sending.lane = None
+            self.answered()
+            sending.ended_by(error)
+        else:
+            if sending.oneway:
+                sending.lane = None
+                self.answered()
+        finally:
+            connection.flush()
+
+    def answered(self) -> None:
+        """Called when the request of the message without a lane has a response, or failed."""
+        self._lone = self._lone_connection = None
+
+    def _move_lone(self) -> None:
+        """Put the message without a lane into the lane of its queue, because another message follows it."""
+        sending, connection = self._lone, self._lone_connection
+        assert sending is not None
+        assert connection is not None
+        assert sending.queue is not None
+        self._lone = self._lone_connection = None
+        lane = self._lanes.get(sending.queue)
+        if lane is None or lane.connection is not connection:
+            lane = self._open(sending.queue, connection)
+        if self._lone_sent:
+            lane.in_flight += 1
+            self.in_flight += 1
+            sending.lane = lane
+        else:
+            lane.waiting.append(sending)
+            self.schedule(lane)
 
     # -- when to send
 
@@ -124,12 +190,13 @@ class Accumulator:
             for idle in [each for each, lane in lanes.items() if not lane.waiting and not lane.in_flight]:
                 del lanes[idle]
         old = lanes.get(queue)
-        lane = lanes[queue] = Lane(queue, connection, self._schedule)
+        lane = lanes[queue] = Lane(queue, connection, self)
         if old is not None:  # its connection is closed, and its requests have failed
             lane.waiting, old.waiting = old.waiting, lane.waiting
         return lane
 
-    def _schedule(self, lane: Lane) -> None:
+    def schedule(self, lane: Lane) -> None:
+        """Look at a lane when this turn of the loop ends."""
         if not lane.due:
             lane.due = True
             self._due.append(lane)
@@ -139,8 +206,13 @@ class Accumulator:
 
     def _turn(self) -> None:
         """Send the messages of this turn, unless a request for the same queue is in flight."""
-        due, self._due = self._due, []
         self._scheduled = False
+        lone = self._lone
+        if lone is not None and not self._lone_sent and self._lone_connection is not None:
+            self._send_lone(lone, self._lone_connection)
+        if not self._due:
+            return
+        due, self._due = self._due, []
         now = self._context.loop.time()
         try:
             for lane in due:
@@ -158,7 +230,7 @@ class Accumulator:
             for lane in due:
                 if lane.due:
                     lane.due = False
-                    self._schedule(lane)
+                    self.schedule(lane)
                 lane.connection.flush()
 
     def _hold(self, lane: Lane) -> None:
@@ -208,7 +280,7 @@ class Accumulator:
             try:
                 while sent < len(part) and not stops:
                     first = part[sent]
-                    count = self._count(part[sent:]) if added is not None and first.joins else 1
+                    count = self._count(part[sent:]) if added is not None and first.can_join() else 1
                     sent += count
                     if added is None or count == 1:
                         self._send_alone(lane, first, now)
@@ -226,7 +298,7 @@ class Accumulator:
         for count, sending in enumerate(waiting):
             size += MAX_ADDED + len(sending.body) + 4 * len(sending.properties)  # UTF-8: 4 bytes per character at most
             if (
-                not sending.joins
+                not sending.can_join()
                 or sending.message.wait_stored != wait_stored
                 or abs(sending.deadline - deadline) > MAX_SPREAD
                 or (size > self._most_bytes and count)
@@ -247,6 +319,7 @@ class Accumulator:
             return
         if not sending.oneway:
             lane.in_flight += 1
+            self.in_flight += 1
             sending.lane = lane
 
     def _send_together(self, lane: Lane, sendings: list[Sending], added: bytes, now: float) -> None:
@@ -273,6 +346,7 @@ class Accumulator:
             _each(sendings, lambda sending: sending.ended_by(copy(failure)))
             return
         lane.in_flight += 1
+        self.in_flight += 1
         lane.batches += 1
         ordered = any(sending.bound for sending in sendings)
         lane.ordered += ordered

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final
 
 from bolide.client.instance.options import ClientOptions
 from bolide.client.messages.arguments import check_topic, shown
@@ -19,12 +18,8 @@ from bolide.client.producing.send_outcome import end_send
 from bolide.client.producing.sending import Sending, batch_sending
 from bolide.client.tracing.interceptor import SendCall, begin_send, refuse_sends
 from bolide.layout.names import RETRY_PREFIX
-from bolide.layout.property_names import TRANSIENT_PREFIX
 from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.compression import COMPRESSED_FLAG, TYPE_SHIFT, compress
-
-MAX_JOINED_PROPERTIES: Final = 8192
-"""Length of the properties of a message, in characters, above which it is sent alone."""
 
 
 class MessageSender(SendContext):
@@ -107,18 +102,7 @@ class MessageSender(SendContext):
         sending = Sending(
             self, message, message_id, properties, body, sys_flag, self.deadline(timeout), queue, oneway=oneway
         )
-        if self.accumulator is not None:
-            sending.joins = not (
-                oneway
-                or marks
-                or sys_flag
-                or message.delay_level
-                or message.delay
-                or message.deliver_at is not None
-                or message.light_queues
-                or len(properties) > MAX_JOINED_PROPERTIES
-                or TRANSIENT_PREFIX in properties
-            )
+        sending.marked = bool(marks)
         return sending
 
     def accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:

@@ -31,12 +31,15 @@ from bolide.client.messages.user_code import raise_interruption
 from bolide.client.producing.publish import QueueChoice, TopicQueues
 from bolide.client.producing.send_context import AnsweredLane, SendContext
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout, reason
+from bolide.layout.property_names import TRANSIENT_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
 from bolide.transport.client import ClientConnection
 
 LOOK_PATIENCE: Final = 1.0
 """Seconds that the next try waits for a new route, to find the current master."""
+MAX_JOINED_PROPERTIES: Final = 8192
+"""Length of the properties of a message, in characters, above which it is sent alone."""
 PASSING_CODES: Final = frozenset({codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.GO_AWAY})
 """Responses of a broker that is briefly overloaded, starts, stops, or is no longer the master."""
 PASSING_REMARK: Final = "in-sync replicas not enough"
@@ -59,8 +62,8 @@ class Sending:
         "first",
         "flag",
         "future",
-        "joins",
         "lane",
+        "marked",
         "message",
         "message_id",
         "oneway",
@@ -114,8 +117,8 @@ class Sending:
         self.weak: SendResult | None = None
         """The result of an earlier try that stored the message, but not as safely as required."""
         self.call: RpcCall | None = None
-        self.joins = False
-        """Whether it may share a request with other messages of its queue."""
+        self.marked = True
+        """Whether it is a batch, or has properties of the protocol that a batch cannot have."""
         self.lane: AnsweredLane | None = None
         """Waits for the response, to send the next messages of the queue."""
         self.future: asyncio.Future[SendResult] = producer.loop.create_future()
@@ -157,6 +160,21 @@ class Sending:
                 return queues.next_queue(last)
             return queues.next_queue(last, producer.faults.unavailable(producer.loop.time()))
         return bound_queue(choice, queues, self.message, self.topic, self.producer.options.namespace)
+
+    def can_join(self) -> bool:
+        """Return whether it may share a request with other messages of its queue."""
+        message, properties = self.message, self.properties
+        return not (
+            self.marked
+            or self.oneway
+            or self.sys_flag
+            or message.delay_level
+            or message.delay
+            or message.deliver_at is not None
+            or message.light_queues
+            or len(properties) > MAX_JOINED_PROPERTIES
+            or TRANSIENT_PREFIX in properties
+        )
 
     async def _start_later(self) -> None:
         routes = self.producer.routes
