@@ -144,11 +144,10 @@ class Accumulator:
             self.answered()
             self._context.finished(sending)
             return
-        sending.began = now = self._context.loop.time()
         self._lone_sent = True
         sending.lane = self
         try:
-            sending.write_alone(connection, queue, now)
+            sending.write_alone(connection, queue, sending.began)
         except BaseException as error:
             sending.lane = None
             self.answered()

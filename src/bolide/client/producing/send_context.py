@@ -139,14 +139,16 @@ class SendContext:
         if self.pid != process_id():
             instance.check_process()
         # Getting the running loop is a system call, so it is done only if there are other signs of an error.
-        if self._thread != get_ident() or self.loop.is_closed():
+        loop = self._loop
+        if self._thread != get_ident() or loop is None or loop.is_closed():
             instance.check_loop()
 
     def deadline(self, timeout: float | None = None) -> float:
         """Return the deadline of a message sent now, by the loop's clock. Raises `ArgumentError`."""
         if timeout is not None:
             check_seconds("timeout", timeout)
-        return self.loop.time() + (self.timeout if timeout is None else timeout)
+        assert self._loop is not None
+        return self._loop.time() + (self.timeout if timeout is None else timeout)
 
     # -- places in flight
 
