@@ -101,7 +101,9 @@ class Way:
 
     def __init__(self, plain: bool, peer: str = "10.1.2.3", own: str = "127.0.0.1", **settings: Any) -> None:
         self.files = SimulatedFiles()
-        self.options = options = BrokerOptions.of(max_frame_length=MAX_FRAME, max_message_size=40 * KIB, **settings)
+        self.options = options = BrokerOptions.of(
+            **{"max_frame_length": MAX_FRAME, "max_message_size": 40 * KIB, **settings}
+        )
         shape = StoreShape(
             commit_log_segment_size=256 * KIB, consume_queue_segment_size=2000, index_slots=50, index_entries=200
         )
@@ -162,11 +164,15 @@ class Way:
         try:
             frames = self.frames.gather(data)
             commands = []
-            if self.frames.long:
-                commands = self.frames.cut(frames, 0)
-            elif frames:
-                used = 0
-                while taken := executor.take_sends(self.channel, frames, used, LIGHT_AT_ONCE, self.now):
+            long, used = self.frames.long, 0
+            if long is not None or frames:
+                if long is not None and executor.take_long_send(self.channel, *long, self.now) is not None:
+                    self.taken += len(long[0]) + len(long[1])
+                    self.frames.long = long = None
+                while long is None and used < len(frames):
+                    taken = executor.take_sends(self.channel, frames, used, LIGHT_AT_ONCE, self.now)
+                    if taken is None:
+                        break
                     used = taken.used
                 self.taken += used
                 commands = self.frames.cut(frames, used)

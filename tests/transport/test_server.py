@@ -36,15 +36,23 @@ def test_everything_whole_in_a_read_goes_to_the_owner_at_once() -> None:
 
 
 class Taker:
-    """Serves the first `takes` frames of every read itself."""
+    """Serves the first `takes` frames of every read, and long frames unless `takes` is 0."""
 
     def __init__(self, takes: int) -> None:
         self.takes = takes
         self.seen: list[bytes] = []
+        self.long: list[bytes] = []
 
-    def take(self, peer: Any, data: bytes) -> int:
+    def take(self, peer: Any, data: bytes, long: tuple[bytes, bytes] | None) -> int:
         self.seen.append(data)
-        return min(self.takes, len(data) // len(FRAME)) * len(FRAME)
+        if long is not None:
+            self.long.append(b"".join(long))
+            if not self.takes:
+                return -1
+        served = 0
+        while served < self.takes * len(FRAME) and data.startswith(FRAME, served):
+            served += len(FRAME)
+        return served
 
 
 def test_frames_that_are_served_as_they_are_become_no_commands() -> None:
@@ -69,7 +77,22 @@ def test_a_long_frame_comes_before_those_that_are_served_as_they_are() -> None:
     connection.data_received(long[:50_000])
     connection.data_received(long[50_000:] + FRAME)
     assert [command.code for command in owner.commands] == [12, 11]
-    assert taker.seen == [long[:50_000], b""], "asked, but not given what follows the long one"
+    assert taker.seen == [long[:50_000], FRAME] and taker.long == [long]
+
+
+def test_a_long_frame_that_is_served_as_it_is_becomes_no_command() -> None:
+    owner, taker, notes = NotingOwner(), Taker(1), Unfinished(1_000_000, 10.0, lambda: 0.0)
+    connection = ServerConnection(owner, 1 << 20, 100, 1000, notes)
+    connection.connection_made(NotingTransport())
+    connection.taker = taker
+    long = encode(make_request(12, 1, None, bytes(100_000)))
+    for after, codes in ((b"", []), (FRAME, []), (FRAME * 2, [11]), (FRAME[:5], [11])):
+        connection.data_received(long[:50_000])
+        connection.data_received(long[50_000:] + after)
+        assert [command.code for command in owner.commands] == codes
+        assert notes.size == len(after) % len(FRAME)
+    connection.data_received(FRAME[5:])
+    assert taker.long == [long] * 4 and len(owner.commands) == 1
 
 
 def test_a_frame_that_begins_after_those_served_is_a_new_one() -> None:

@@ -38,10 +38,9 @@ class FramedConnection:
         self._parts: list[bytes] = []
         self._have: i64 = 0
         self._need: i64 = 8
-        self.long: bool = False
-        """Whether `cut` must process a whole frame before the bytes returned by `gather`."""
-        self._long: tuple[bytes, bytes] = (b"", b"")
-        """Its head and its body."""
+        self.long: tuple[bytes, bytes] | None = None
+        """Head and body of a whole frame that precedes the bytes returned by `gather`. `cut` returns its command unless
+        the caller sets this to None."""
         self._failure: FrameError | None = None
         self._out: list[bytes] = []
         self._queued: i64 = 0
@@ -68,13 +67,13 @@ class FramedConnection:
         front of the bad frame are in its `before`.
         """
         frames = self.gather(data)
-        return self.cut(frames, 0) if frames or self.long else []
+        return self.cut(frames, 0) if frames or self.long is not None else []
 
     def gather(self, data: bytes) -> bytes:
         """Return the bytes to pass to `cut`, which start with a frame, or b"" until the first frame is complete.
 
-        Pass them to `cut` immediately. `long` is True if a frame received in many pieces is complete: it precedes these
-        bytes, and `cut` processes it. Raises FrameError, like `receive`, after an invalid frame.
+        Pass them to `cut` immediately. `long` is a frame that was received in many pieces and is now complete: it
+        precedes these bytes. Raises FrameError, like `receive`, after an invalid frame.
         """
         if self._failure is not None:
             raise self._failure
@@ -109,18 +108,16 @@ class FramedConnection:
         last = pieces[len(pieces) - 1]
         kept = len(last) - surplus
         pieces[len(pieces) - 1] = memoryview(last)[: int(kept)]
-        self._long = (head[: int(body_at)], b"".join(pieces))
-        self.long = True
+        self.long = (head[: int(body_at)], b"".join(pieces))
         return bytes(memoryview(last)[int(kept) :])
 
     def cut(self, data: bytes, at: i64) -> list[Command]:
         """Return the commands in the result of `gather`, from the frame at `at` on. Raises FrameError."""
         commands: list[Command] = []
         try:
-            if self.long:
-                head, body = self._long
-                self.long = False
-                self._long = (b"", b"")
+            if self.long is not None:
+                head, body = self.long
+                self.long = None
                 commands.append(_command(head[4], head[8:], body))
             used = self._read_frames(data, at, commands)
         except FrameError as error:

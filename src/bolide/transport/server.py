@@ -41,9 +41,12 @@ class Owner(Protocol):
 class Taker(Protocol):
     """Gets frames before they are decoded, and may handle them directly."""
 
-    def take(self, peer: Any, data: bytes) -> int:
-        """Handle frames at the start of `data`, which may end with an incomplete frame; return the number of bytes
-        handled. `data` is empty if another frame precedes it, which the owner handles."""
+    def take(self, peer: Any, data: bytes, long: tuple[bytes, bytes] | None) -> int:
+        """Handle the first frames of a read: `long` (head and body of a frame), then the frames at the start of `data`.
+
+        `data` may end with an incomplete frame. Returns the number of bytes of `data` handled, or -1 if the owner must
+        handle `long`.
+        """
 
 
 @final
@@ -119,13 +122,15 @@ class ServerConnection:
         core = self._core
         self._took = False
         frames = core.gather(data)
-        if core.long:  # it precedes the other frames
-            self.taker.take(self._peer, b"")
-            return core.cut(frames, 0)
-        if not frames:
+        long = core.long
+        if long is None and not frames:
             return []
-        taken: int = self.taker.take(self._peer, frames)
-        self._took = taken > 0
+        taken: int = self.taker.take(self._peer, frames, long)
+        if taken < 0:
+            return core.cut(frames, 0)
+        if long is not None:
+            core.long = None
+        self._took = taken > 0 or long is not None
         return core.cut(frames, taken)
 
     def eof_received(self) -> bool:

@@ -16,6 +16,7 @@ from bolide.remoting.codes import BINARY_TYPE, FLAG_ONEWAY, JSON_TYPE
 from bolide.remoting.command import frame_head
 from bolide.store.background.running_flags import NOT_WRITABLE
 from bolide.store.disk.files import FileFailed
+from proof.fuzz.target import KIB
 from proof.fuzz.targets.sends import LONG, SHORT, batch, ordinary, plain, sends, written
 from proof.fuzz.two_ways import Way, compare
 
@@ -116,6 +117,23 @@ def test_a_send_that_is_not_plain_leaves_those_before_it_to_the_kernel() -> None
 def test_a_frame_in_pieces_is_plain_once_it_is_whole() -> None:
     one, two = plain(5, 1), plain(6, 2)
     assert compare([FIRST, one + two[:3], two[3:20], two[20:]]) == len(one + two)
+
+
+@pytest.mark.parametrize("kind", [JSON_TYPE, BINARY_TYPE])
+def test_a_long_batch_in_pieces_and_the_next_send_use_the_kernel(kind: int) -> None:
+    messages = [BatchMessage(number, b"x" * 200, b"UNIQ_KEY\x01%032X\x02" % number) for number in range(330)]
+    long = batch(5, 1, encode_batch(messages), "WAIT\x01true\x02", kind)
+    assert len(long) > 80_000
+    after = plain(6, 1)
+    reads = [long[:70_000], long[70_000:] + after]
+    assert compare([FIRST, *reads], max_message_size=100 * KIB) == len(long + after)
+    assert compare([FIRST, plain(4, 2) + long[:9], long[9:-1], long[-1:]], max_message_size=100 * KIB) > len(long)
+
+
+def test_an_invalid_long_batch_does_not_disable_the_kernel() -> None:
+    long = batch(5, 1, encode_batch([BatchMessage(0, b"x" * 70_000, b"")]) + BATCH[:-1])
+    after = plain(6, 1)
+    assert compare([FIRST, long[:70_000], long[70_000:] + after, after], max_message_size=100 * KIB) == len(after)
 
 
 def test_files_are_filled_and_begun_as_without_the_kernel() -> None:

@@ -50,6 +50,12 @@ class Kernel:
             return at + 4, 4, 32, 0, b"", 4 * ANSWER, b"", []
         return (len(data), 1, 5, 0, b"", ANSWER, b"", []) if data != b"not plain" else None
 
+    def take_long(
+        self, head: bytes, body: bytes, find: Callable[[bytes], object], host: bytes, start: int, room: int, stamp: int
+    ) -> Taken | None:
+        """Takes a send whose head is "plain". Its weight is the number of bytes of its body."""
+        return (0, 1, len(body), 0, b"", ANSWER, b"", []) if head == b"plain" else None
+
 
 class Fronted(World):
     """An executor that takes plain sends, behind a front and in turns."""
@@ -121,6 +127,29 @@ def test_a_peer_whose_reads_begin_with_other_requests_is_not_looked_at(world: Fr
     assert front.take(world.peer, b"plain") == 0
     world.do(SENDS, world.store_one())
     assert front.take(world.peer, b"plain") == 5, "an ordinary send may be followed by plain ones"
+
+
+@pytest.mark.parametrize(("weight", "readings", "after"), [(31, 0, 0), (32, 1, 5)])
+def test_the_clock_is_read_after_a_long_send_as_after_others(
+    world: Fronted, weight: int, readings: int, after: int
+) -> None:
+    """After a light one, the next sends are served as commands, because their weights add up."""
+    front = world.front()
+    world.peer.sends = False
+    world.ticks = 1
+    assert front.take(world.peer, b"", None) == 0
+    of_every_read = world.passed
+    assert front.take(world.peer, b"plain", (b"plain", bytes(weight))) == after
+    assert world.peer.sends
+    assert world.passed - 2 * of_every_read == readings
+
+
+def test_a_long_send_that_the_kernel_rejects_is_left_to_the_caller(world: Fronted) -> None:
+    front = world.front()
+    assert front.take(world.peer, b"plain", (b"not plain", b"")) == -1
+    assert world.kernel.asked == []
+    world.passed += READS_MS
+    assert front.take(world.peer, b"plain", (b"plain", b"")) == -1
 
 
 def test_a_port_that_does_not_serve_sends_takes_none(world: Fronted) -> None:

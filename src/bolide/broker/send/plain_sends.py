@@ -70,6 +70,13 @@ class PlainSends:
     def take(self, channel: Channel, data: bytes, at: int, enough: int, now: int) -> Taken | None:
         """Store the simple sends from byte `at` on, until their weight reaches `enough`. Return None if the first is
         not simple."""
+        return self._take(channel, data, at, enough, None, now)
+
+    def take_long(self, channel: Channel, head: bytes, body: bytes, now: int) -> Taken | None:
+        """Store a send whose frame is in two parts. Return None if it is not simple."""
+        return self._take(channel, head, 0, 1, body, now)
+
+    def _take(self, channel: Channel, data: bytes, at: int, enough: int, body: bytes | None, now: int) -> Taken | None:
         store = self._writer.store
         log = store.log
         room = log.room()
@@ -79,7 +86,11 @@ class PlainSends:
         start = log.end_offset
         topics = self._found = []
         stamp = int(log.store_time(now))
-        done = self._kernel.take(data, at, enough, self._find, channel.remote_host, int(start), int(room), stamp)
+        host, find = channel.remote_host, self._find
+        if body is None:
+            done = self._kernel.take(data, at, enough, find, host, int(start), int(room), stamp)
+        else:
+            done = self._kernel.take_long(data, body, find, host, int(start), int(room), stamp)
         if done is None:
             return None
         used, sends, weight, first_size, records, answers, rows, texts = done

@@ -28,6 +28,7 @@ cdef struct Frame:
     Py_ssize_t size
     int kind  # of the header: 0 JSON, 1 binary
     const uint8_t* header
+    const uint8_t* header_end
     Text body
 
 cdef struct Send:
@@ -65,7 +66,7 @@ cdef inline bint read_frame(const uint8_t* p, Py_ssize_t left, int64_t most, Fra
     into.size = 4 + length
     into.kind = p[4]
     into.header = p + 8
-    into.body.at = into.header + header_size
+    into.body.at = into.header_end = into.header + header_size
     into.body.size = length - 4 - header_size
     return True
 

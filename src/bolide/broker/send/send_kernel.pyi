@@ -22,3 +22,13 @@ class SendKernel:
         room: int,
         stamp: int,
     ) -> tuple[int, int, int, int, bytes, bytes, bytes, list[str | bytes]] | None: ...
+    def take_long(
+        self,
+        head: bytes,
+        body: bytes,
+        find: Callable[[bytes], tuple[int, dict[int, int]] | None],
+        born_host: bytes,
+        start: int,
+        room: int,
+        stamp: int,
+    ) -> tuple[int, int, int, int, bytes, bytes, bytes, list[str | bytes]] | None: ...

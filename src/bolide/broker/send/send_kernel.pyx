@@ -91,44 +91,83 @@ cdef class SendKernel:
         cdef const uint8_t* base = <const uint8_t*>PyBytes_AS_STRING(data)
         cdef Py_ssize_t end = PyBytes_GET_SIZE(data)
         cdef Frame frame
-        cdef Send send
-        cdef int place, queue
-        cdef int64_t stored, before, first_size = 0, weight = 0
+        cdef int64_t first_size = 0, weight = 0
         cdef Py_ssize_t count = 0
         cdef list texts = []
-        cdef QueueNumbers queues = self._queues
-        cdef SendRecords records = self._stored
-        cdef SendAnswers answers = self._answers
-        queues.begin()
-        records.begin(born_host, start, room, stamp)
-        answers.out.size = 0
+        self._begin(born_host, start, room, stamp)
         while weight < enough and read_frame(base + at, end - at, self._most_frame, &frame):
-            if not self._read(&send, &frame) or not self._scan(&send, send.properties):
-                break
-            if memchr(send.uniq_key.at, 1, send.uniq_key.size) != NULL:
-                break  # in the answer as it is: a quote or a backslash comes in a binary header only, and leaves in one
-            place = queues.place(&send, find)
-            if place < 0 or send.queue_id >= queues.places[place].queues:
-                break
-            queue = queues.queue(place, send.queue_id)
-            if queue < 0:
-                break
-            before = records.out.size
-            if send.batch:
-                stored = self._batch(&send, frame.body, place, queue, texts)
-            else:
-                stored = self._single(&send, frame.body, place, queue, texts)
-            if stored == 0:
+            if not self._take(&frame, find, start, texts):
                 break
             if count == 0:
-                first_size = records.out.size
-            answers.write(
-                &send, queues.numbers[queue].next - stored, records.out.data + before, start + before, stored
-            )
+                first_size = self._stored.out.size
             count += 1
             weight += 1 + frame.body.size // self._light_body
             at += frame.size
-        queues.end()
+        return self._taken(at, count, weight, first_size, texts)
+
+    def take_long(
+        self,
+        bytes head not None,
+        bytes body not None,
+        object find,
+        bytes born_host not None,
+        int64_t start,
+        int64_t room,
+        int64_t stamp,
+    ):
+        """Take one send whose frame is in two parts, `head` and `body`: like `take`, where it ends left out (0)."""
+        cdef Frame frame
+        cdef list texts = []
+        frame.kind = (<const uint8_t*>PyBytes_AS_STRING(head))[4]
+        frame.header = <const uint8_t*>PyBytes_AS_STRING(head) + 8
+        frame.header_end = <const uint8_t*>PyBytes_AS_STRING(head) + PyBytes_GET_SIZE(head)
+        frame.body.at = <const uint8_t*>PyBytes_AS_STRING(body)
+        frame.body.size = PyBytes_GET_SIZE(body)
+        self._begin(born_host, start, room, stamp)
+        cdef bint taken = self._take(&frame, find, start, texts)
+        cdef int64_t weight = 1 + frame.body.size // self._light_body
+        return self._taken(0, taken, weight, self._stored.out.size, texts)
+
+    cdef int _begin(self, bytes born_host, int64_t start, int64_t room, int64_t stamp) except -1:
+        self._queues.begin()
+        self._stored.begin(born_host, start, room, stamp)
+        self._answers.out.size = 0
+        return 0
+
+    cdef bint _take(self, Frame* frame, object find, int64_t start, list texts) except -1:
+        """Store the messages of a frame and write its answer; False, with nothing changed, when it is not plain."""
+        cdef Send send
+        cdef int place, queue
+        cdef int64_t stored, before
+        cdef QueueNumbers queues = self._queues
+        cdef SendRecords records = self._stored
+        if not self._read(&send, frame) or not self._scan(&send, send.properties):
+            return False
+        if memchr(send.uniq_key.at, 1, send.uniq_key.size) != NULL:
+            return False  # the response contains the key unescaped, with a quote or a backslash from a binary header
+        place = queues.place(&send, find)
+        if place < 0 or send.queue_id >= queues.places[place].queues:
+            return False
+        queue = queues.queue(place, send.queue_id)
+        if queue < 0:
+            return False
+        before = records.out.size
+        if send.batch:
+            stored = self._batch(&send, frame.body, place, queue, texts)
+        else:
+            stored = self._single(&send, frame.body, place, queue, texts)
+        if stored == 0:
+            return False
+        self._answers.write(
+            &send, queues.numbers[queue].next - stored, records.out.data + before, start + before, stored
+        )
+        return True
+
+    cdef tuple _taken(self, Py_ssize_t at, Py_ssize_t count, int64_t weight, int64_t first_size, list texts):
+        """The result of `take`."""
+        cdef SendRecords records = self._stored
+        cdef SendAnswers answers = self._answers
+        self._queues.end()
         records.end()
         if count == 0:
             return None
@@ -215,9 +254,9 @@ cdef class SendKernel:
         send.properties.at = self._scratch
         send.properties.size = 0
         if frame.kind == 0:
-            if not read_json(frame.header, frame.body.at, send):
+            if not read_json(frame.header, frame.header_end, send):
                 return False
-        elif frame.kind != 1 or not read_binary(frame.header, frame.body.at, send):
+        elif frame.kind != 1 or not read_binary(frame.header, frame.header_end, send):
             return False
         if send.sys_flag & UNUSUAL_FLAGS:
             return False

@@ -148,21 +148,39 @@ class Executor:
 
         Return None if the first frame is not a simple send. The caller passes the remaining frames to `handle`.
         """
-        plain = self.plain
-        if plain is None or self.gate.busy or self.outbox.full(channel) or not self._unhooked():
+        plain = self._open_to_plain(channel)
+        if plain is None:
             return None
         taken = plain.take(channel, data, at, enough, now)
-        if taken is None:
-            if at == 0:
-                channel.sends = False
+        if taken is not None:
+            self._answer_later(channel, taken, now)
+        elif at == 0:
+            channel.sends = False
+        return taken
+
+    def take_long_send(self, channel: Channel, head: bytes, body: bytes, now: int) -> Taken | None:
+        """Like `take_sends`, for one frame that is in two parts."""
+        plain = self._open_to_plain(channel)
+        taken = None if plain is None else plain.take_long(channel, head, body, now)
+        if taken is not None:
+            channel.sends = True
+            self._answer_later(channel, taken, now)
+        return taken
+
+    def _open_to_plain(self, channel: Channel) -> PlainSends | None:
+        """Return the fast path if simple sends of a channel may use it now."""
+        if self.plain is None or self.gate.busy or self.outbox.full(channel) or not self._unhooked():
             return None
+        return self.plain
+
+    def _answer_later(self, channel: Channel, taken: Taken, now: int) -> None:
+        """Respond to simple sends when the log is confirmed."""
         self.stats.requests += taken.count
         self._services.touched = True
         entry = ParkedReply(channel, EncodedResponses(taken.answers), taken.end, now + self._flush_timeout_ms)
         entry.first_end = taken.first_end
         entry.sends = taken.count
         self._parked.add(entry, True)
-        return taken
 
     def _unhooked(self) -> bool:
         """Return whether no hook wraps the send handlers. A topic may select a hook at any time."""

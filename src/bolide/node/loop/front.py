@@ -115,9 +115,9 @@ class Front:
         self._stats.connections += 1
         return channel
 
-    def take(self, peer: Channel, data: bytes) -> int:
-        """Start a read: update the admission control once, and serve the simple sends at its start. Return the bytes
-        used.
+    def take(self, peer: Channel, data: bytes, long: tuple[bytes, bytes] | None = None) -> int:
+        """Start a read: update the admission control once, and serve the simple sends at its start: `long`, a frame in
+        two parts, then the frames in `data`. Return the bytes of `data` used, or -1 if `long` was not served.
 
         The clock is read at the same requests whether they are served here or in `received`. So a simulated run is the
         same with and without the native kernel.
@@ -132,10 +132,12 @@ class Front:
         self._since = -1
         if lag >= READS_MS:
             self._since = now - lag  # all data of this read was ready when the turn started
-            return 0
+            return 0 if long is None else -1
         executor.gate.look(now, lag)
         used = 0
-        if not peer.sends or not self._sends_served:
+        if long is not None and not self._take_long(peer, long, now):
+            return -1
+        if not peer.sends or not self._sends_served or self._light or self._since >= 0:
             return used
         size = len(data)
         while used < size:
@@ -151,6 +153,21 @@ class Front:
                 self._now = self._since
                 break
         return used
+
+    def _take_long(self, peer: Channel, long: tuple[bytes, bytes], now: int) -> bool:
+        """Serve a simple send whose frame is in two parts. Return whether it was one."""
+        if not self._sends_served:
+            return False
+        taken = self._turns.executor.take_long_send(peer, long[0], long[1], now)
+        if taken is None:
+            return False
+        if taken.weight < LIGHT_AT_ONCE:
+            self._light = taken.weight
+        else:
+            self._since = self._turns.late()
+            if self._since >= 0:
+                self._now = self._since
+        return True
 
     def received(self, peer: Channel, commands: list[Command]) -> None:
         """Handle the rest of a read after `take`. The turn ends when all ready sockets have been read."""
