@@ -148,7 +148,7 @@ def test_tenants(
     flush_disk_type="SYNC_FLUSH", send_thread_pool_queue_capacity=1, broker_fast_failure_enable=False
 )  # no refusal for a machine that is slow by itself
 def test_slow_disk_program(bolide_broker: Broker) -> None:
-    program("test_with_a_slow_disk").test_a_shop_hears_that_the_broker_is_busy(bolide_broker)
+    program("test_with_a_slow_disk").test_send_fails_while_the_broker_is_busy(bolide_broker)
 
 
 def test_fixture_program(bolide_broker: Broker) -> None:

@@ -1,4 +1,4 @@
-"""Tasks of a scheduler such as Airflow: one publishes what a run made, one takes what has come since the last run."""
+"""Tasks for a scheduler such as Airflow: one publishes the results of a run, one imports new messages."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ Rows = list[dict[str, Any]]
 
 
 def publish(rows: Rows, run: str, namesrv: str = "") -> int:
-    """A message for each row, all or an exception; `run` makes keys by which a repeated run can be told."""
+    """Send one message per row, or raise an exception. The keys contain `run`, which identifies a repeated run."""
     messages = [
         Message("Invoices", json.dumps(row).encode(), keys=f"{run}-{number}") for number, row in enumerate(rows)
     ]
@@ -20,7 +20,7 @@ def publish(rows: Rows, run: str, namesrv: str = "") -> int:
 
 
 async def store(rows: Rows) -> None:
-    """Write to your database here, so that the same row twice does no harm."""
+    """Write to your database here. A row may arrive twice."""
 
 
 async def _take(namesrv: str) -> int:
@@ -31,13 +31,13 @@ async def _take(namesrv: str) -> int:
         while any((await consumer.lag()).values()):
             rows = [json.loads(message.body) for message in await consumer.poll(1.0)]
             await store(rows)
-            await consumer.commit()  # after the work: what is not committed is repeated in the next run
+            await consumer.commit()  # after the work: the next run repeats uncommitted messages
             taken += len(rows)
     return taken
 
 
 def take(namesrv: str = "") -> int:
-    """What has come since the last run; how many rows."""
+    """Import the messages since the last run and return the number of rows."""
     return asyncio.run(_take(namesrv))
 
 

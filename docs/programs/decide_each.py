@@ -14,7 +14,7 @@ async def main(namesrv: str = "") -> None:
         if message.body == b"busy" and message.reconsume_times == 0:
             raise RetryLater(1)  # redeliver in 1 s; level 2 is 5 s, ... 18 is 2 h
         if message.body == b"bad":
-            raise RetryLater(DEAD_LETTER)  # no more attempts: to %DLQ%kitchen
+            raise RetryLater(DEAD_LETTER)  # do not retry: send to %DLQ%kitchen
         return ConsumeResult.SUCCESS
 
     consumer = PushConsumer("kitchen", namesrv, start_from="first")

@@ -12,7 +12,7 @@ stored: Counter[str] = Counter()
 
 
 class CountTopics:
-    """A dispatcher: it gets every stored record, in order."""
+    """A dispatcher: receives every stored record, in order."""
 
     from_first = True
 
@@ -24,7 +24,7 @@ class CountTopics:
 
 
 class NoPasswords(BrokerHook):
-    """A broker hook: it may refuse what a producer sends."""
+    """A broker hook: rejects messages that contain a password."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         pass
@@ -35,14 +35,14 @@ class NoPasswords(BrokerHook):
 
 
 def begins(text: str) -> Compiled:
-    """An expression type: the property `city` begins with the text."""
+    """An expression type: the property `city` starts with the text."""
     return Compiled(None, lambda properties: properties["city"].startswith(text))
 
 
 def first_takes_all(
     group: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
 ) -> list[MessageQueue]:
-    """A rebalance strategy: one client reads everything, the others take over when it leaves."""
+    """A rebalance strategy: one client reads all queues, and another replaces it when it leaves."""
     return list(queues) if client_id == clients[0] else []
 
 

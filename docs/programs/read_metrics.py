@@ -1,4 +1,4 @@
-"""Print how far each group is behind, from a broker's /metrics."""
+"""Print the lag of each group, from a broker's /metrics."""
 
 import sys
 from urllib.request import urlopen

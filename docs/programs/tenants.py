@@ -10,7 +10,7 @@ async def main(namesrv: str = "") -> None:
         async def take(message: ReceivedMessage) -> None:
             seen.setdefault(name, []).append(message.body)
 
-        # Every member of a broadcasting group gets everything, and keeps its own offsets.
+        # Every member of a broadcasting group receives all messages and stores its own offsets.
         screen = PushConsumer("screens", namesrv, namespace=name, model="broadcasting", start_from="first")
         screen.subscribe("Orders", "*", take)
         return Producer("orders", namesrv, namespace=name), screen

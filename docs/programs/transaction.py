@@ -2,7 +2,7 @@ import asyncio
 
 from bolide.client import Message, PushConsumer, ReceivedMessage, TransactionProducer, TransactionState
 
-ledger: dict[str, bool] = {}  # in place of a table in your database with the outcome of each payment
+ledger: dict[str, bool] = {}  # stands for a database table with the outcome of each payment
 
 
 class Payments:

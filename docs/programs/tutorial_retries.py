@@ -1,4 +1,4 @@
-"""An order that fails once, and one that can never succeed."""
+"""An order that fails once, and an order that always fails."""
 
 import asyncio
 

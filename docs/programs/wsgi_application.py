@@ -16,7 +16,7 @@ def producer(namesrv: str = "") -> Producer:
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """In Django the body of a view, in Flask that of a route."""
+    """In Django this is the body of a view, in Flask the body of a route."""
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     headers = [("Content-Type", "text/plain")]
     try:
