@@ -38,7 +38,7 @@ from proof.kit.waiting import wait_until
 from proof.kit.wire import Wire
 
 ACCESS, SECRET = "operator", "a secret of the bench"
-PLAIN, AGAIN = "nothing", "nothing, once more"
+PLAIN, AGAIN = "nothing", "nothing, second broker"
 SHAPES = {"send 64x1": (Shape(64, 1), 128), "send 8x32": (Shape(8, 32), 128), "send 64x1 of 1 KB": (Shape(64, 1), 1024)}
 SIGNED = "256 signed sends in flight"
 _PLAIN_ACL = f"""\
@@ -240,7 +240,7 @@ def _round(variant: Variant, seconds: float, counts: bool) -> None:
 
 def table(all_of: list[Variant]) -> str:
     """The figures, as Markdown."""
-    lines = ["| turned on | load | µs a message | to nothing | rate to nothing |", "|---|---|---|---|---|"]
+    lines = ["| turned on | load | µs per message | to nothing | rate to nothing |", "|---|---|---|---|---|"]
     base = all_of[0]
     for variant in all_of:
         for load, figures in variant.found.items():

@@ -50,24 +50,24 @@ def comparison(values: dict[str, Any]) -> dict[str, Any]:
                 ]
             )
     notes = [
-        f"Medians of {values['rounds']} rounds, {values['minutes']:.0f} minutes. Above 1, Bolide is faster,"
-        " or takes so many times less time."
+        f"Medians of {values['rounds']} rounds, {values['minutes']:.0f} minutes. Above 1, Bolide is faster;"
+        ' a figure with "times less" is the factor by which it needs less time or memory.'
     ]
     bound = [f"{row['row']} ({', '.join(row['generator_bound'])})" for row in values["rows"] if row["generator_bound"]]
     if bound:
-        notes.append(f"More than 80 % of what the null server answers: {'; '.join(bound)}.")
+        notes.append(f"Above 80 % of the null server's rate: {'; '.join(bound)}.")
     columns = [
         "work",
         f"Bolide ÷ {title}",
         "goal",
         "Bolide",
         title,
-        f"processor time a message, µs, Bolide / {title}",
+        f"processor time per message, µs, Bolide / {title}",
         "times less",
-        f"system calls a message, Bolide / {title}",
+        f"system calls per message, Bolide / {title}",
     ]
     return {
-        "title": f"Broker beside {_SERVERS[other]}",
+        "title": f"Bolide's broker and {_SERVERS[other]}",
         "date": values["date"],
         "commit": values["commit"],
         "machine": f"{machine}; load before the run {values['load_before']:.2f}",

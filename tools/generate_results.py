@@ -38,7 +38,7 @@ HEAD = """# Results
 
 Every figure that the pages quote, with the machine, the commit and the date of its run. Rates depend on the machine and
 on its load, so the pages quote ratios, which are taken within one run. [Performance](../performance.md) and
-[Performance on Spark](../spark-speed.md) say what they mean and how to measure them on your machine.
+[Performance on Spark](../spark-speed.md) explain the figures and how to measure them on your machine.
 """
 
 

@@ -317,11 +317,11 @@ SERIES = (
          Figure("each_us", "processor time of a message", "µs"), _MEMORY),
     ),
     Series(
-        "unread", "readers that read nothing", (1, 10, 100, 1000), (1, 10), unread,
-        (Figure("each_mb", "memory that one of them holds", "MB"), _MEMORY, *_SEND_FIGURES),
+        "unread", "clients that do not read", (1, 10, 100, 1000), (1, 10), unread,
+        (Figure("each_mb", "memory per client", "MB"), _MEMORY, *_SEND_FIGURES),
     ),
     Series(
-        "keys", "messages with a key each", (1000, 10_000, 100_000, 1_000_000), (100, 1000), keys,
+        "keys", "messages with one key per message", (1000, 10_000, 100_000, 1_000_000), (100, 1000), keys,
         (Figure("query_p50_us", "query by key, median", "µs"), Figure("query_p99_us", "99th percentile", "µs"),
          Figure("send_rate", "sends, 8x32", "/s"), _MEMORY, *_STARTS),
     ),

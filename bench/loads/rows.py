@@ -145,7 +145,7 @@ def _events() -> Iterator[Row]:
     connections = (
         Compared("seconds", "s", 8.4, less=True),
         Compared("cpu_seconds", "s of processor time", 14, less=True),
-        Compared("kb_each", "KB each", 3.9, less=True),
+        Compared("kb_each", "KB per connection", 3.9, less=True),
     )
     yield Row("connections with heartbeats", CROWD, crowd.connections, connections, each="connection")
     held = (
