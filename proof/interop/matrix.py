@@ -29,7 +29,7 @@ DIRECTIONS = {
     OF_OURS: "Our client against RocketMQ's name server and broker.",
     STORE_OUT: "A store folder written by our broker, opened and continued by RocketMQ's.",
     STORE_BACK: "A store folder written by RocketMQ's broker, opened and continued by ours.",
-    PROGRAM: "RocketMQ's own programs and classes beside ours.",
+    PROGRAM: "RocketMQ's own programs and classes, against our servers or compared with ours.",
     OUR_MASTER: "RocketMQ's broker replicates from ours: by configuration, and under a controller.",
     OUR_SLAVE: "Our broker replicates from RocketMQ's: by configuration, and under a controller.",
     OUR_CONTROLLER: "RocketMQ's brokers, alone and in sets with ours, under our controller.",
@@ -58,7 +58,7 @@ rolling restart under traffic · tables of slaves
 """
 
 _OF_A_NEW_PAIR = """
-truncation to where the epochs part · failover under our controller · failover under Java's controller ·
+truncation at the first differing epoch · failover under our controller · failover under Java's controller ·
 acting master · acting master of three
 """
 

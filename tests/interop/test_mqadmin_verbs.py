@@ -28,7 +28,7 @@ from tests.interop.mqadmin_verbs import CONSUME, ENDLESS, NAMES, NEW, OLD, SEND,
 
 pytestmark = [
     pytest.mark.java,
-    pytest.mark.matrix(feature="mqadmin, every verb beside Java", direction=PROGRAM),
+    pytest.mark.matrix(feature="mqadmin, every verb compared with Java", direction=PROGRAM),
 ]
 JAVA, OURS = "java", "ours"
 CLIENTS = {OLD: "4.9.8", NEW: NEW}

@@ -74,13 +74,13 @@ def truncated(home: Path, first: Kind) -> None:
         of.stop()
 
 
-@marked(OUR_MASTER, "truncation to where the epochs part")
+@marked(OUR_MASTER, "truncation at the first differing epoch")
 @pytest.mark.parametrize("version", ["5.5.0"])
 def test_java_gives_its_tail_up_under_our_master(tmp_path: Path, version: str) -> None:
     truncated(tmp_path, "java")
 
 
-@marked(OUR_SLAVE, "truncation to where the epochs part")
+@marked(OUR_SLAVE, "truncation at the first differing epoch")
 @pytest.mark.parametrize("version", ["5.5.0"])
 def test_ours_gives_its_tail_up_under_a_master_of_java(tmp_path: Path, version: str) -> None:
     truncated(tmp_path, "ours")
