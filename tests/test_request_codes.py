@@ -36,7 +36,7 @@ async def answered(client: ClientConnection) -> set[int]:
         answer = await client.request(make_request(code, 0), PATIENCE)
         if answer.code == codes.REQUEST_CODE_NOT_SUPPORTED:
             reason = listed()[code][3].partition("(3); ")[2]
-            ours = "" if reason in ("", "RocketMQ's servers refuse it, too") else f": {reason}"
+            ours = "" if reason in ("", "RocketMQ's servers also reject it") else f": {reason}"
             assert answer.remark == f" request type {code} not supported{ours}"
         else:
             found.add(code)

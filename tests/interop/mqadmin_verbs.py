@@ -280,7 +280,7 @@ ONLY_NEW = [
     differs("getColdDataFlowCtrInfo -b {broker}", COLD, NONE_HERE),
     differs("updateColdDataFlowCtrGroupConfig -b {broker} -g ga -v 1000", COLD, NONE_HERE),
     differs("removeColdDataFlowCtrGroupConfig -b {broker} -g ga", COLD, NONE_HERE),
-    differs("setCommitLogReadAheadMode -b {broker} -m 1", "left to the kernel", NONE_HERE),
+    differs("setCommitLogReadAheadMode -b {broker} -m 1", "the kernel controls the read-ahead", NONE_HERE),
     Step("setCommitLogReadAheadMode -c DefaultCluster -m 7", (NEW,)),
     differs("switchTimerEngine -b {broker} -e R", "there is no timer engine on RocksDB here", NONE_HERE),
     Step("switchTimerEngine -b {broker} -e F", (NEW,)),
@@ -305,7 +305,7 @@ ONLY_NEW = [
         (NEW,),
     ),
     *(
-        differs(f"{words}", "not supported: each broker is a process of its own", "Java's plain broker gives no reason")
+        differs(f"{words}", "not supported: each broker is a separate process", "Java's plain broker gives no reason")
         for words in ("addBroker -c {broker} -b /nowhere", "removeBroker -c {broker} -b DefaultCluster:broker-a:0")
     ),
     *(

@@ -7,7 +7,7 @@ from typing import Final
 from bolide.remoting.codes import REQUEST_CODE_NOT_SUPPORTED
 from bolide.remoting.command import Command, make_response
 
-_FILES: Final = "users and permissions of 4.9 are kept in files: change plain_acl.yml, which is read again"
+_FILES: Final = "users and permissions of 4.9 are in files: change plain_acl.yml, which the broker reloads"
 _COLD: Final = "reads of old messages are not limited by group"
 _POP: Final = "there is no POP consumption"
 _LITE: Final = "there are no lite topics"
@@ -15,9 +15,9 @@ REASONS: Final[list[tuple[range, str]]] = [
     (range(50, 55), _FILES),
     (range(354, 355), "consume queues are files, not RocksDB"),
     (range(513, 514), "there are no static topics"),
-    (range(902, 904), "each broker is a process of its own"),
+    (range(902, 904), "each broker is a separate process"),
     (range(2001, 2004), _COLD),
-    (range(2004, 2005), "how far the log is read ahead is left to the kernel"),
+    (range(2004, 2005), "the kernel controls the read-ahead of the log"),
     (range(200050, 200057), _POP),
     (range(200070, 200072), _LITE),
     (range(200073, 200080), _LITE),

@@ -13,7 +13,7 @@ FOREIGN_CHECKPOINT: Final = (
 
 
 class OptionError(PeerError):
-    """An option of `format("rocketmq")` is missing, unknown or wrong; says which and what to set instead."""
+    """An option of `format("rocketmq")` is missing, unknown or wrong. The text names it and the value to set."""
 
 
 class TopicMissing(OptionError):
@@ -21,7 +21,7 @@ class TopicMissing(OptionError):
 
 
 class DataLost(LocalError):
-    """Offsets to read are no longer in the broker, or no longer the same messages."""
+    """The broker no longer stores the offsets to read, or stores other messages there."""
 
 
 class ClusterUnavailable(LocalError):
@@ -31,25 +31,25 @@ class ClusterUnavailable(LocalError):
 
 
 class NotPermitted(ClusterUnavailable):
-    """This user lacks a right; says which. Do not retry."""
+    """The user lacks a right, which the text names. Do not retry."""
 
     retriable = False
 
 
 class BadBody(PeerError):
-    """A message whose body cannot be decompressed or does not fit its schema; says where, and what to do."""
+    """The body of a message cannot be decompressed or does not match its schema. The text has its position."""
 
 
 class RowRefused(PeerError):
-    """A row cannot become a message; says which row and why."""
+    """A row cannot become a message. The text has the row and the reason."""
 
 
 class CorruptStore(LocalError):
-    """A CommitLog lacks a record where one should be; says where, and how to read the rest."""
+    """A commit log lacks a record at an offset. The text has the offset, and how to read the rest."""
 
 
 class AlreadyRunning(LocalError):
-    """Another run of the same job continues from the same progress; says which."""
+    """Another run of the same job uses the same progress. The text identifies it."""
 
 
 class SparkMissing(LocalError):
