@@ -67,9 +67,8 @@ PAGES = [
         "bolide.client.blocking",
         "Python API: blocking client",
         "`bolide.client.blocking` has the clients of [`bolide.client`](client.md) with the same names, arguments and"
-        " errors for code without asyncio: use `with` in place of `async with`, and no `await`. They may be used from"
-        " several threads. What each method does is described there. Messages, results and errors are those of"
-        " `bolide.client`.",
+        " errors for code without asyncio: use `with` instead of `async with`, and no `await`. Several threads may use"
+        " them. That page describes each method. Messages, results and errors are the classes of `bolide.client`.",
         signatures_only=True,
     ),
     Page(

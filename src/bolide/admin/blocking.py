@@ -450,7 +450,7 @@ class Admin:
         return self._loop.run(lambda: self._native.broker_stats(broker, name, key))
 
     def wipe_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Make producers avoid a broker, to take it out of service. Return the number of topics by name server."""
+        """Make producers avoid a broker before you stop it. Return the number of topics by name server."""
         return self._loop.run(lambda: self._native.wipe_write_permission(broker_name))
 
     def add_write_permission(self, broker_name: str) -> dict[str, int]:

@@ -318,7 +318,7 @@ class ClusterCalls(AdminCalls):
         )
 
     async def wipe_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Make producers avoid a broker, to take it out of service. Return the number of topics by name server."""
+        """Make producers avoid a broker before you stop it. Return the number of topics by name server."""
         return await self._permission(codes.WIPE_WRITE_PERM_OF_BROKER, broker_name, "wipeTopicCount")
 
     async def add_write_permission(self, broker_name: str) -> dict[str, int]:

@@ -55,7 +55,7 @@ class Producer:
             server that lists them. Empty: BOLIDE_NAMESRV_ADDR, ROCKETMQ_NAMESRV_ADDR or NAMESRV_ADDR, then
             127.0.0.1:9876.
         timeout (seconds, above 0): Limit for one message, with all its tries.
-        retry (a Retry): When a message is sent again, and to which brokers.
+        retry (a Retry): When a send is retried, and at which brokers.
         max_in_flight (messages, from 1): Messages without a response. At this limit `send` waits, and `submit`
             raises `TooFast`.
         compress_above (bytes, from 0): Bodies from this size on are compressed.
@@ -193,7 +193,7 @@ class Producer:
     def send_batch(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None, timeout: float | None = None
     ) -> SendResult:
-        """Store several messages of one topic with one request: all or none. No delay levels, no %RETRY% topics.
+        """Store several messages of one topic atomically, with one request. No delay levels, no %RETRY% topics.
 
         Raises `MessageRefused` if they differ in topic or `wait_stored`, or exceed `max_body` together.
         """
@@ -570,7 +570,7 @@ class PullConsumer:
             127.0.0.1:9876.
         model ("clustering", "broadcasting"): The members share the queues, or each reads all.
         start_from ("first", "last", a Moment): Where a group without offsets starts.
-        auto_commit: Messages that `poll` returned count as consumed at the next poll; their offsets are stored
+        auto_commit: Each `poll` marks the messages of the last `poll` as consumed; their offsets are stored
             every `persist_interval` seconds. If False, only `commit` moves offsets.
         strategy ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", a plug-in's name, a Strategy): Which member reads
             which queue; the same for all members.

@@ -95,7 +95,7 @@ _SETTINGS: Final = settings_of(ShapeOptions)
 
 @dataclass(frozen=True)
 class StoreShape:
-    """Sizes are bytes, times milliseconds. The defaults are RocketMQ's."""
+    """Sizes and formats of the files of a store. Sizes are in bytes, times in ms. The defaults are RocketMQ's."""
 
     commit_log_segment_size: int = _DEFAULT.mapped_file_size_commit_log
     consume_queue_segment_size: int = _DEFAULT.mapped_file_size_consume_queue
@@ -114,7 +114,7 @@ class StoreShape:
     verify_property_crc: bool = _DEFAULT.force_verify_prop_crc
     index_enabled: bool = _DEFAULT.message_index_enable
     multi_dispatch: bool = _DEFAULT.enable_lmq and _DEFAULT.enable_multi_dispatch
-    """Records also enter the light queues (LMQ) they name: enableLmq and enableMultiDispatch together."""
+    """Whether records are also dispatched to their light queues (LMQ): enableLmq and enableMultiDispatch."""
 
     def __post_init__(self) -> None:
         check_value(_SETTINGS["mappedFileSizeCommitLog"], self.commit_log_segment_size)
@@ -141,7 +141,7 @@ class StoreShape:
 
     @property
     def bloom(self) -> BloomFilter:
-        """The filter whose bits the bitmaps of extension units hold."""
+        """The Bloom filter of the bitmaps in extension units."""
         return BloomFilter.of(self.bloom_error_rate, self.bloom_expected)
 
     @property

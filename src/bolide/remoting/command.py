@@ -49,8 +49,8 @@ class Command:
 
     `code`: request or response code, depending on `flag`. `opaque`: matches a response to its request (int32). `flag`:
     bit 0 response, bit 1 oneway. `language`: code of codes.LANGUAGES. `version`: ordinal of the sender's release.
-    `remark`: free text or None. `body`: b"" for none. `serialize_type`: 0 JSON, 1 binary. `raw_ext`: received JSON text
-    of the extension fields, b"" if there are none or `ext()` has decoded them.
+    `remark`: free text or None. `body`: may be b"". `serialize_type`: 0 JSON, 1 binary. `raw_ext`: received JSON text
+    of the extension fields, b"" without extension fields or after `ext()` has decoded them.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Command:
 
     @property
     def is_oneway(self) -> bool:
-        """Whether this request gets no response, not even on failure."""
+        """Whether the receiver must not respond to this request, not even with an error."""
         return self.flag & FLAG_ONEWAY != 0
 
     def ext(self) -> dict[str, str]:

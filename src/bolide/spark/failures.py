@@ -17,7 +17,7 @@ _FOR_PROGRAMS: Final = re.compile(r"\.? SQLSTATE: \w{5}.*$")
 
 
 class JobFailed(LocalError):
-    """Spark gave up a job; the text is the reason, without stack traces."""
+    """Spark aborted a job. The text is the reason, without stack traces."""
 
     unreachable = False
     """Whether the reason is that no server responded."""

@@ -54,7 +54,7 @@ class SourceLag:
         return sum(self.behind.values())
 
     def metrics(self) -> dict[str, float]:
-        """Return the metrics of Spark's Kafka source, or nothing if no queue is known."""
+        """Return the metrics of Spark's Kafka source, or an empty dict if no queue is known."""
         if not self.behind:
             return {}
         return {
@@ -125,7 +125,7 @@ class LagListener(StreamingQueryListener):
         """Does nothing: a query has no offsets yet."""
 
     def onQueryProgress(self, event: Any) -> None:
-        """Keep the offsets of a progress."""
+        """Store the offsets of a progress."""
         reached = _reached_of(event.progress)
         with self._lock:
             self._reached[str(event.progress.runId)] = reached

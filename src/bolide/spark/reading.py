@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Read:
-    """A read that is not started yet. Every method returns a new one; the first request to a cluster is in `load`."""
+    """A read that is not started yet. `where` returns a new read; only `load` sends requests to a cluster."""
 
     spark: SparkSession
     options: Mapping[str, str]
@@ -50,11 +50,11 @@ class Read:
         return replace(self, options=given, _pushed=pushed, _left=left)
 
     def pushed(self) -> dict[str, str]:
-        """The options made from conditions."""
+        """Return the options that replace conditions."""
         return dict(self._pushed)
 
     def left(self) -> tuple[str, ...]:
-        """The conditions that Spark applies itself, as SQL, one text per `where`."""
+        """Return the conditions that Spark applies, as SQL, one text per `where`."""
         return tuple(text for text, _ in self._left)
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Read:
         return f"{kind} {read_options(self.options, self.streaming)}"
 
     def load(self) -> DataFrame:
-        """The rows, a stream of them after `read_stream`."""
+        """Return the rows, as a stream after `read_stream`."""
         reader: Any = self.spark.readStream if self.streaming else self.spark.read
         frame: DataFrame = reader.format("rocketmq").options(**self.options).load()
         for _, condition in self._left:
@@ -83,12 +83,12 @@ class Read:
 
 
 def read(spark: SparkSession, **options: Any) -> Read:
-    """A batch read of a cluster; options as of `format("rocketmq")`."""
+    """Return a batch read of a cluster. The options are the options of `format("rocketmq")`."""
     return Read(spark, _texts(options))
 
 
 def read_stream(spark: SparkSession, **options: Any) -> Read:
-    """A stream of a cluster's messages; options as of `format("rocketmq")`."""
+    """Return a stream of a cluster's messages. The options are the options of `format("rocketmq")`."""
     return Read(spark, _texts(options), streaming=True)
 
 

@@ -44,7 +44,7 @@ class BoundPort(Protocol):
         """Accept connections: `accepted` makes the asyncio protocol of each. Raises `OSError`."""
 
     def close(self) -> None:
-        """Stop accepting connections; open ones stay. A second call does nothing."""
+        """Stop accepting connections. Open connections are not closed. A second call does nothing."""
 
 
 class SmallFiles(Protocol):
@@ -54,7 +54,7 @@ class SmallFiles(Protocol):
         """The content, or None when there is no such file."""
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Replace the whole file, synced on return; the old content stays as `path`.bak."""
+        """Replace the whole file, synced on return. `path`.bak has the old content."""
 
     def make_dir(self, path: str) -> None:
         """Create a folder and its parents."""
@@ -72,19 +72,19 @@ class World(Protocol):
         """Files; their calls wait for the disk, so make them `in_thread`."""
 
     def wall_ns(self) -> int:
-        """Return the time in nanoseconds since 1970. It may be set at any moment, so use it for timestamps only."""
+        """Return the time in nanoseconds since 1970. Users may set this clock, so use it for timestamps only."""
 
     def wall_ms(self) -> int:
         """The time of day: milliseconds since 1970."""
 
     def monotonic(self) -> float:
-        """Return the seconds of a clock that nobody sets, to measure durations."""
+        """Return the seconds of a monotonic clock, to measure durations."""
 
     def process_id(self) -> int:
         """The number of this process."""
 
     def own_ip(self) -> str:
-        """Return the IPv4 address of this machine as seen by others; 127.0.0.1 if it has none."""
+        """Return the IPv4 address by which other machines reach this machine, or 127.0.0.1 without a network."""
 
     def resolve(self, host: str) -> str:
         """The IP address of a host name. Raises `OSError`. May wait for a name server of the Internet."""

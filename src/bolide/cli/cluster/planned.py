@@ -68,7 +68,7 @@ def drain(
     namesrv: str = Namesrv,
     yes: bool = Yes,
     undo: bool = typer.Option(False, "--undo", help="Restore the write permission, so that producers return."),
-    alone: bool = typer.Option(False, "--alone", help="Continue even if producers of a topic find no other set."),
+    alone: bool = typer.Option(False, "--alone", help="Continue even if no other broker set has the topics."),
     timeout: float = typer.Option(
         3600.0, "--timeout", min=0.0, help=("Maximum time to wait for remaining messages, in seconds.")
     ),

@@ -66,7 +66,7 @@ class PullConsumer(QueueConsumer):
         auto_commit: Annotated[
             bool,
             ANY(
-                "Messages that `poll` returned count as consumed at the next poll; their offsets are stored every"
+                "Each `poll` marks the messages of the last `poll` as consumed; their offsets are stored every"
                 " `persist_interval` seconds. If False, only `commit` moves offsets."
             ),
         ] = True,

@@ -22,8 +22,8 @@ class QueueListener:
     """Base of listeners for the queues of a consumer: override what you need.
 
     A method may be async; otherwise it runs in a thread. Each rebalance may call it several times, but never with retry
-    queues. An exception is logged, and the rebalance continues. In a call, `start` of the consumer returns immediately;
-    so do `close` and `unsubscribe`, which take effect afterwards. `assign`, and `seek` of a push consumer, raise
+    queues. An exception is logged, and the rebalance continues. In a call, `start`, `close` and `unsubscribe` of the
+    consumer return immediately; the last two take effect afterwards. `assign`, and `seek` of a push consumer, raise
     `ClientStateError`, because they would wait for the rebalance, which waits for the call.
     """
 

@@ -36,7 +36,7 @@ class CodecContext(Protocol):
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The properties of the application; of a received message also those of the protocol."""
+        """The properties of the application, and of a received message also the properties of the protocol."""
 
 
 @runtime_checkable

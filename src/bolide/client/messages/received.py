@@ -177,7 +177,7 @@ class ReceivedMessage:
 
     @property
     def transaction_id(self) -> str:
-        """The id of the message's transaction, or "": its producer's id (as in Java; brokers 4.9 store no other)."""
+        """The id of the message's transaction, or "". As in Java, this is the producer's id of the message."""
         prepared = self.get_property(names.TRAN_MSG) or ""
         return (self.get_property(names.UNIQ_KEY) or "") if prepared.lower() == "true" else ""
 

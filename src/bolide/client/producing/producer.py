@@ -87,7 +87,7 @@ class Producer(Closeable):
         namesrv: NameServers = DEFAULT_NAMESRV,
         *,
         timeout: Annotated[float, SECONDS("Limit for one message, with all its tries.")] = SEND_TIMEOUT,
-        retry: Annotated[Retry, ANY("When a message is sent again, and to which brokers.", "a `Retry`")] = RETRY,
+        retry: Annotated[Retry, ANY("When a send is retried, and at which brokers.", "a `Retry`")] = RETRY,
         max_in_flight: Annotated[
             int,
             FROM_ONE(
@@ -278,7 +278,7 @@ class Producer(Closeable):
     async def send_batch(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None, timeout: float | None = None
     ) -> SendResult:
-        """Store several messages of one topic with one request: all or none. No delay levels, no %RETRY% topics.
+        """Store several messages of one topic atomically, with one request. No delay levels, no %RETRY% topics.
 
         Raises `MessageRefused` if they differ in topic or `wait_stored`, or exceed `max_body` together.
         """

@@ -12,10 +12,10 @@ from bolide.errors import ArgumentError
 @documented
 @dataclass(frozen=True, kw_only=True)
 class Retry:
-    """When a producer sends a message again, and to which brokers: ``Producer("group", retry=Retry(attempts=1))``.
+    """The retries of a producer's sends: ``Producer("group", retry=Retry(attempts=1))``.
 
-    All tries end with the `timeout` of the message. A message bound to a queue is tried once, and so is one that is
-    sent without requesting a response. Raises `ArgumentError` if a value is invalid.
+    All tries end with the `timeout` of the message. A message that is bound to a queue, or is sent without requesting
+    a response, is tried once. Raises `ArgumentError` if a value is invalid.
     """
 
     attempts: Annotated[

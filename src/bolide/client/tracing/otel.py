@@ -85,7 +85,7 @@ class OpenTelemetry(Interceptor):
         call.state[_STATE] = (span, token)
 
     def after_consume(self, call: ConsumeCall) -> None:
-        """End the span; it has failed if the listener requests a retry."""
+        """End the span, as failed if the listener requests a redelivery."""
         span, token = call.state.pop(_STATE)
         if token is not None:
             context.detach(token)

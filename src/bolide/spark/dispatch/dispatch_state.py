@@ -27,14 +27,14 @@ class QueueEnd:
 
 @dataclass
 class DerivedState:
-    """Physical offsets and store times in ms of what is dispatched; -1 and 0 if nothing is."""
+    """Physical offsets and store times in ms of the dispatched records; -1 and 0 without records."""
 
     end_offset: int = -1
     """After the last byte of the log that was processed."""
     last_offset: int = -1
     last_timestamp: int = 0
     entries: int = 0
-    """Index entries of all files together."""
+    """Number of index entries in all files."""
     last_entry_offset: int = -1
     last_entry_timestamp: int = 0
     full_timestamp: int = 0
@@ -43,7 +43,7 @@ class DerivedState:
     queues: dict[tuple[str, int], QueueEnd] = field(default_factory=dict)
 
     def checkpoint(self, shape: StoreShape) -> Checkpoint:
-        """Everything up to the last record is in the files; the index is durable up to its last full file."""
+        """Return the checkpoint: queues are durable up to the last record, the index up to its last full file."""
         if self.last_offset < 0:
             return Checkpoint()
         return Checkpoint(
@@ -54,7 +54,7 @@ class DerivedState:
         )
 
     def inventory(self) -> bytes:
-        """What Bolide's broker will find: the first byte and the end of each queue's files; the index."""
+        """Return the inventory for Bolide's broker: the first byte and the end of each queue's files, and the index."""
         table: dict[str, dict[str, list[int]]] = {}
         for (topic, queue_id), end in sorted(self.queues.items()):
             table.setdefault(topic, {})[str(queue_id)] = [end.start, end.units]

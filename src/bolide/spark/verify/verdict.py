@@ -75,7 +75,7 @@ class Verdict:
         self.findings += found.kept
 
     def find(self, path: str, position: int, sentence: str) -> None:
-        """One finding."""
+        """Add a finding."""
         self.count += 1
         self.findings.append(Finding(path, position, sentence))
 
@@ -88,7 +88,7 @@ class Findings:
     kept: list[Finding] = field(default_factory=list)
 
     def find(self, path: str, position: int, sentence: str) -> None:
-        """One finding."""
+        """Add a finding."""
         self.count += 1
         if len(self.kept) < KEPT:
             self.kept.append(Finding(path, int(position), sentence))
