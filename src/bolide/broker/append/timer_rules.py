@@ -22,8 +22,8 @@ _MOST: Final = (1 << 63) - 1
 
 
 class TimerRules:
-    """Timer rules of the append path. `waiting_at(slot)` returns the number of messages in a slot (ms); None: no
-    limit."""
+    """Timer rules of the append path. `waiting_at(slot)` returns the number of messages in a slot (ms). Without it,
+    slots are not limited."""
 
     def __init__(self, options: BrokerOptions, waiting_at: Callable[[int], int] | None = None) -> None:
         self.enabled = options.delay.timer_wheel_enable
@@ -36,8 +36,8 @@ class TimerRules:
     def slot(self, properties: MessageProperties, now: int) -> int:
         """Return the slot (TIMER_OUT_MS) of a message with these properties, or 0 if it is due.
 
-        Raises `Refused`: 1 if timers are off or the slot is too full, 13 for an invalid or too distant time, and for a
-        late delete.
+        Raises `Refused` with code 1 if timers are disabled or the slot is too full. Raises it with code 13 if the time
+        is invalid or too far ahead, or if the message deletes a timer whose time has passed.
         """
         if not self.enabled:
             raise Refused(SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false")

@@ -46,7 +46,7 @@ class Effects:
         self.pending = True
 
     def close(self, channel: Channel) -> None:
-        """Close a client's connection; its `channel_closed` hooks run then."""
+        """Close a client's connection. The `channel_closed` hooks of the services run once it is closed."""
         self.closes.append(channel)
         self.pending = True
 
@@ -72,7 +72,7 @@ class Effects:
         self._saved[name] = changes
 
     def register(self, topic_names: list[str]) -> None:
-        """Register these topics with every name server immediately ([] = all topics)."""
+        """Register these topics with every name server immediately. An empty list registers all topics."""
         if topic_names:
             self.registrations.update(topic_names)
         else:
@@ -85,7 +85,8 @@ class Effects:
         self.pending = True
 
     def run(self, job: Job, done: Callable[[Job, str], None]) -> None:
-        """Run a job of the store (`store.disk.jobs`) in the pool, then call `done(job, error)`, with "" on success."""
+        """Run a job of the store (`store.disk.jobs`) in the pool, then call `done(job, error)` on the loop. `error` is
+        "" on success."""
         self.jobs.append((job, done))
         self.pending = True
 
@@ -101,7 +102,7 @@ class Effects:
         self.pending = True
 
     def release(self, key: Key) -> None:
-        """Run the requests that wait under this key again now, whatever arrived (a pending reset, a route)."""
+        """Rerun the requests that wait under this key, for example after an offset reset or a change of a route."""
         self.releases.append(key)
         self.pending = True
 

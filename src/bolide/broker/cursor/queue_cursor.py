@@ -48,7 +48,7 @@ class QueueCursor:
 
     @property
     def loading(self) -> bool:
-        """Whether the next message is being loaded. Do not call `places` until it is."""
+        """Whether the pool is loading the next message. Do not call `places` while it is."""
         return self._load > 0 and not self._may_wait
 
     @property
@@ -68,8 +68,8 @@ class QueueCursor:
         return self.offset
 
     def places(self, budget: int) -> list[tuple[int, int]]:
-        """Return (physical offset, size) of the next messages that are wanted: at most `budget`, and within the byte
-        limit of a tick. Messages that have expired are passed over."""
+        """Return (physical offset, size) of the next messages that `wants` accepts: at most `budget`, and within the
+        byte limit of a tick. Expired messages are skipped."""
         self.more = False
         places: list[tuple[int, int]] = []
         self._places = places
@@ -104,13 +104,13 @@ class QueueCursor:
         return places
 
     def wants(self, physical_offset: i64, size: i64, tags_code: i64, offset: int) -> bool:
-        """Return whether `places` takes this message, or ends before it. `tags_code`: the field of its unit, which may
-        be the address of an extension unit."""
+        """Return whether `places` includes this message. If not, `places` stops before it. `tags_code`: the field of
+        its unit, which may be the address of an extension unit."""
         return True
 
     def bring(self, index: int) -> bool:
-        """Make the record at this index of the last `places` readable in `runs`. Return False if it is not in memory.
-        It is then being loaded, and the owner stops."""
+        """Make the record at this index of the last `places` readable in `runs`. Return False if it is not in memory:
+        the pool then loads it, and the owner must stop for this tick."""
         if self.runs.bring(self._places, index, self._may_wait and index == 0):  # data was loaded for the first one
             self._load = 0
             return True
@@ -124,8 +124,9 @@ class QueueCursor:
 
 @final
 class ProgressLedger:
-    """Progress of one cursor: messages that caused a record, or a message to another set, which is safe. A restart may
-    repeat messages, but never skips one. Call `written` in each tick, and `taken_back` after a failed write."""
+    """Progress of one cursor. A message is done once the record that it caused is safe, or once another broker set has
+    received it. A restart may repeat messages, but never skips one. Call `written` in each tick, and `taken_back`
+    after a failed write."""
 
     def __init__(self, cursor: QueueCursor, away: Journeys) -> None:
         self.confirmed: int = cursor.offset
@@ -139,7 +140,8 @@ class ProgressLedger:
         """The last such pair of each written turn, oldest first."""
 
     def appended(self, end_offset: int) -> None:
-        """Note that the message at the cursor has caused a record that ends there. Advance the cursor after it."""
+        """Note that the message at the cursor has caused a record that ends at `end_offset`. The owner then advances
+        the cursor."""
         self._fresh.append((end_offset, self._cursor.offset + 1))
 
     def written(self, written_offset: int) -> None:
@@ -149,7 +151,7 @@ class ProgressLedger:
             self._fresh = []
 
     def taken_back(self, written_offset: int) -> bool:
-        """Move the cursor back to the first message whose record is not in the log. Return False if all are."""
+        """Move the cursor back to the first message whose record is not in the log. Return whether it moved."""
         gone = False
         while self._fresh and self._fresh[len(self._fresh) - 1][0] > written_offset:
             self._cursor.offset = self._fresh.pop()[1] - 1

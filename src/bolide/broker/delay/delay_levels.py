@@ -108,7 +108,7 @@ class DelayService(Table):
     # -- progress
 
     def encode(self) -> bytes:
-        """config/delayOffset.json; also the body of GET_ALL_DELAY_OFFSET (45)."""
+        """Encode config/delayOffset.json, which is also the body of GET_ALL_DELAY_OFFSET (45)."""
         self._advance()
         return self._progress.encode()
 
@@ -123,17 +123,18 @@ class DelayService(Table):
         self._progress.load(data)
 
     def follow(self, data: bytes) -> None:
-        """Adopt a master's progress, which the log of this broker covers."""
+        """Adopt a master's progress, and persist it if it changed. The log of this broker must cover it."""
         before = self._progress.persisted.copy()
         if self._progress.load(data) or before != self._progress.persisted:
             self._effects.persist(self.persist_name)
 
     def take_back(self, data: bytes) -> None:
-        """On a returning master: adopt the progress of an acting slave (45). Progress never moves back."""
+        """Called on a returning master: adopt the progress of an acting slave (45). Progress never moves back."""
         self._progress.take_back(data)
 
     def role_changed(self, role: Role, now: int) -> None:
-        """A slave has its master's progress; a new master continues there."""
+        """Continue at the confirmed progress. A new master has copied the progress of its master while it was a
+        slave."""
         for level in self._levels:
             level.progress.restart()
         self._next_check = now
@@ -192,7 +193,7 @@ class DelayService(Table):
                 self._effects.persist(self.persist_name)
 
     def behind(self) -> dict[int, tuple[int, int]]:
-        """By level: delivered offset and end of its queue, for runtime info."""
+        """Return the delivered offset and the end of the queue of each level, for runtime info."""
         return {level.level: (level.offset, level.end) for level in self._levels}
 
     def _deliver_all(self, now: int, budget: int) -> None:
@@ -237,7 +238,7 @@ class DelayService(Table):
         self._effects.wake(self)
 
     def _pass(self, level: Level, physical_offset: int, size: int, now: int) -> bool:
-        """Deliver one message, or set it aside. Return False to retry it at the next tick."""
+        """Deliver one message, or set it aside if it is damaged. Return False to retry it at the next tick."""
         try:
             record = level.runs.intact(physical_offset, size)
         except RecordDamaged as error:  # a copy would get a CRC that matches the damaged body

@@ -88,7 +88,7 @@ class Delivery:
 
     @property
     def open(self) -> bool:
-        """Whether a delivery may have to be repeated, or a damaged message that was passed over is in no table yet."""
+        """Whether a delivery may have to be repeated, or a skipped damaged message is not stored in a table yet."""
         return len(self.again) > 0 or self.away.count > 0 or not self._damaged.saved
 
     def begin(self, now: int) -> None:
@@ -137,14 +137,15 @@ class Delivery:
         return True
 
     def roll(self, record: Record, properties: MessageProperties, enqueue_time: int, now: int) -> bool:
-        """Put a message back to the timer topic, where it continues to wait."""
+        """Store a message in the timer topic again, where it continues to wait. Return False if the store rejects it
+        now."""
         if not self._roll(record, properties, enqueue_time, now):
             return False
         self._count(properties, enqueue_time, now)
         return True
 
     def _has_place(self, properties: MessageProperties) -> bool:
-        """Return False if the message has no valid destination, or is a delete, which is never delivered."""
+        """Return whether the message has a valid destination. A delete is never delivered."""
         topic = properties.get(names.REAL_TOPIC) or ""
         queue_id = java_long(properties.get(names.REAL_QID) or "")
         if queue_id is None or properties.get(names.TIMER_DEL_UNIQKEY) is not None:
@@ -160,7 +161,8 @@ class Delivery:
         return self._put(record, message, self._stamps(enqueue_time, now), Stored(record, enqueue_time, False), now)
 
     def unreadable(self, physical_offset: int, size: int, now: int) -> bool:
-        """Pass over a place without a record of the timer. Return False if it is damaged and the slot must wait."""
+        """Skip a position without a readable timer record. Return False if the record is damaged and cannot be set
+        aside now, so that the slot must wait."""
         try:
             self._writer.store.intact_record(physical_offset, size)
         except RecordDamaged as error:
@@ -175,7 +177,7 @@ class Delivery:
         return False
 
     def _deliver_late(self, record: Record, now: int) -> int:
-        """Put a record that was damaged before back to the timer topic (`DamagedDelays.deliver`)."""
+        """Store a record that was damaged before in the timer topic again (`DamagedDelays.deliver`)."""
         properties = stored_properties(record.properties)
         message = copy_of(record, TIMER_TOPIC, 0, properties)
         message.properties.extend(self._roll_stamps(properties, NEVER_WAITED, now))

@@ -36,7 +36,7 @@ class TimerFlush:
         self.done_to: int = 0
         """End of the last delivered slot, which the checkpoint on disk should reach."""
         self.failed: bool = False
-        """True after a sync that failed, until the role of the broker changes."""
+        """Whether a sync has failed since the role of the broker last changed."""
         self.next_sync: int = now + interval_ms
         self.syncing: SyncTimer | None = None
         self._interval_ms = interval_ms
@@ -98,7 +98,7 @@ class TimerFlush:
     def _synced(self, job: Any, error: str) -> None:
         done = self.syncing
         if done is None or job is not done:
-            return  # belongs to the timer of an earlier role
+            return  # the job was started before `reset`
         self.syncing = None
         if error:
             # Unsynced data may be lost without another error, so the checkpoint no longer advances.

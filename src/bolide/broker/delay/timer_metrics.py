@@ -24,7 +24,7 @@ class TimerMetrics:
         self.enqueued = 0
         """Messages that entered the wheel since the start."""
         self.dequeued = 0
-        """Messages that left it, rolls included."""
+        """Messages that left the wheel since the start, rolls included."""
         self._asked = (start, 0, 0)
         self._counts: dict[str, list[int]] = {}
         self._version = DataVersion(start, 0, 0)
@@ -76,7 +76,8 @@ class TimerMetrics:
             self._version.next(self._version.timestamp)
 
     def rates(self, now: int) -> tuple[float, float]:
-        """Return messages per second into and out of the wheel, over about the last minute."""
+        """Return the messages per second that entered and left the wheel since the start of the current period. The
+        first call after a minute ends the period."""
         since, enqueued, dequeued = self._asked
         elapsed = max(now - since, 1)
         if elapsed >= 60_000:
@@ -84,12 +85,12 @@ class TimerMetrics:
         return (self.enqueued - enqueued) * 1000 / elapsed, (self.dequeued - dequeued) * 1000 / elapsed
 
     def encode(self) -> bytes:
-        """The file; also the body of GET_TIMER_METRICS (61)."""
+        """Encode the file, which is also the body of GET_TIMER_METRICS (61)."""
         table = {topic: {"count": count, "timeStamp": time} for topic, (count, time) in self._counts.items()}
         return encode_body({"dataVersion": self._version.to_json(), "timingCount": table})
 
     def take(self) -> bytes | None:
-        """Return the file if it is outdated, and mark it as current; else None."""
+        """Return the new content of the file and mark the file as current, or return None if it is not outdated."""
         if not self.changed:
             return None
         self._written = self._version.counter

@@ -31,7 +31,7 @@ class BrokerPlace(Protocol):
 
 
 class MembersService(Service):
-    """Serves the requests of one broker."""
+    """Serves the notifications that brokers of a set and name servers send to this broker."""
 
     def __init__(
         self,

@@ -66,7 +66,7 @@ class OpenTransactions(Protocol):
     """Pending half messages."""
 
     def no_room(self) -> str:
-        """Return why no more half messages are accepted, or ""."""
+        """Return the reason why half messages are rejected now, or "" if they are accepted."""
 
 
 @final
@@ -142,7 +142,7 @@ class SendService(Service):
         ]
 
     def on_send(self, channel: Channel, command: Command, now: int) -> Outcome:
-        """Request 10: field names in full."""
+        """Serve request 10, which has full field names."""
         try:
             return self._send(channel, command, decode_header(command, SendMessageRequestHeader), now)
         except Refused as refused:

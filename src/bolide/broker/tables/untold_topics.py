@@ -45,9 +45,9 @@ class UntoldTopics(Table):
         self._log = log
         self._next = 0
         self._following = False
-        """The store belongs to a slave, or did and has not been scanned yet."""
+        """Whether the store belongs to a slave, or belonged to one and has not been scanned since."""
         self._was_slave = False
-        """The store belonged to a slave at some time."""
+        """Whether the store has ever belonged to a slave."""
         self._until = -1
         """On a master: end of the part of the log that another broker wrote."""
         self._no_room: set[str] = set()
@@ -82,7 +82,7 @@ class UntoldTopics(Table):
         for topic in self._store.topics_in_queues():
             if topic in self._topics.table and topic not in self._topics.guessed:
                 continue
-            # A delayed message from before the deletion may arrive after it; its queue is not a topic.
+            # A message that was delayed before the deletion may be delivered after it. It does not restore the topic.
             if topic in deleted and topic not in self._topics.table:
                 continue
             denied = self._topics.denied.get(topic, -1)
@@ -108,7 +108,7 @@ class UntoldTopics(Table):
             self._effects.persist(self.persist_name)
 
     def encode(self) -> bytes:
-        """Encode the file; b"" on a broker that never was a slave."""
+        """Encode the file. Return b"" on a broker that has never been a slave."""
         if not self._was_slave:
             return b""
         return encode_body({"following": self._following})

@@ -1,7 +1,8 @@
-"""Checks half messages: asks the producers of pending ones for the outcome, and abandons old ones.
+"""Checks pending half messages: queries their producers, and abandons expired messages.
 
 RocketMQ's TransactionalMessageCheckService and the check of TransactionalMessageServiceImpl. Every
-`transactionCheckInterval` a round checks all pending half messages (docs/protocol/behaviour.md 4).
+`transactionCheckInterval` a round checks all pending half messages (docs/protocol/behaviour.md 4). A half message
+expires after `transactionCheckMax` checks, or `fileReservedTime` hours after it was stored.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class HalfChecks:
         self._next_check = start + options.transactions.transaction_check_interval
         self._next_look = start + LOOK_INTERVAL_MS
         self._sweep: list[int] = []
-        """Half offsets this round of checks has not looked at yet, the oldest last."""
+        """Half offsets that this round of checks has not processed yet, oldest last."""
         self._questions: deque[Half] = deque()
         """Half messages stored again. Their producers are asked once they are on disk."""
         self._log = log
@@ -183,7 +184,8 @@ class HalfChecks:
             self._said = True
 
     def _check(self, half: Half, record: Record, now: int) -> bool:
-        """Ask about one half message or abandon it. Return True if it is done but has no op record yet."""
+        """Query the producer of one half message, or abandon the message. Return True if it is done but has no op
+        record yet."""
         properties = stored_properties(record.properties)
         place = real_place(properties)
         if place is None:
@@ -193,7 +195,7 @@ class HalfChecks:
         asked = check_times(record)
         wall = int(self._store.times.wall(now))
         age = wall - record.born_timestamp
-        # files expire by this time, and a message may be born long before it is sent
+        # Log files expire by the store time, and a message may be born long before it is sent.
         stored = wall - record.store_timestamp
         options = self._options
         if asked >= options.transactions.transaction_check_max or stored > options.store.file_reserved_time * 3_600_000:
@@ -225,7 +227,8 @@ class HalfChecks:
         return False
 
     def _prepared_is_decided(self, properties: MessageProperties) -> bool:
-        """Java stores an immune half message again in each round, and its op record names the first one."""
+        """Return whether the op record of the first copy exists. Java stores an immune half message again in each
+        round, and its op record names the first copy."""
         first = java_int(properties.get(names.TRAN_PREPARED_QUEUE_OFFSET) or "", 63)
         return first is not None and self._halves.was_named(first)
 

@@ -15,7 +15,7 @@ from bolide.remoting.headers.decode import java_int
 
 
 def check_times(record: Record) -> int:
-    """Return how often the producer was asked, or 0 if the property is not a number."""
+    """Return the number of checks sent to the producer, or 0 if the property is not a number."""
     return max(java_int(property_value(record.properties, names.TRANSACTION_CHECK_TIMES) or "0", 31) or 0, 0)
 
 
@@ -32,7 +32,7 @@ def real_place(properties: MessageProperties) -> tuple[str, int] | None:
 
 
 def misplaced(properties: MessageProperties) -> str:
-    """Return why `real_place` returns None, as the end of a sentence."""
+    """Return the reason why `real_place` returns None, as the first clause of a sentence."""
     topic, queue_id = properties.get(names.REAL_TOPIC) or "", properties.get(names.REAL_QID) or "0"
     return f"the half message is for queue {printable(queue_id)!r} of topic {printable(topic)!r}, which is invalid"
 
