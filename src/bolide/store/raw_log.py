@@ -137,11 +137,12 @@ class RawLog:
 
     def append(self, offset: i64, data: bytes, now: int) -> None:
         """Append bytes of the master's log unchanged, across file boundaries. An incomplete record is buffered, so that
-        the log always ends with a complete one.
+        the log always ends with a complete record.
 
-        `offset`: end of the bytes before; in a store without records, the start of any file. Raises `NotTheLog` for
-        bytes that cannot follow here, `RecordDamaged` for a record that does not match its CRC, `ServiceNotAvailable`
-        and `FileFailed`. Then records before `end` are appended, and the rest is dropped.
+        `offset` must be the end of the bytes received before, or the start of any file if the store has no records.
+        Raises `NotTheLog` for bytes that cannot follow there, `RecordDamaged` for a record that does not match its CRC,
+        `ServiceNotAvailable` and `FileFailed`. After an error, the records before `end` are appended and the remaining
+        bytes are dropped.
         """
         store, log = self._store, self._log
         if not store.writable():

@@ -55,7 +55,7 @@ class Reput:
         """Whether to skip records without a valid size, as on a master. A slave waits instead, because its master may
         resend them."""
         self.copied: Callable[[str, int], None] | None = None
-        """Called on a slave with the topic and the size of each record of its master's that was dispatched. A master
+        """Called on a slave with the topic and the size of each dispatched record of its master. A master
         counts its records when it appends them."""
         self.dispatched_offset: i64 = 0
         self.last_store_timestamp: i64 = 0
@@ -224,7 +224,7 @@ class Reput:
             if len(data) < size <= room:
                 data = log.segments.read(at, size)
             elif room < size <= written:
-                return 0  # only the start of this record is confirmed: a replica acknowledges any number of bytes
+                return 0  # only the start of this record is confirmed, because replicas acknowledge bytes, not records
         elif room < written:
             return 0
         scanned = scan_records(data, 0, len(data), self.shape, False, budget)

@@ -72,7 +72,7 @@ class SegmentList:
         return self._segments[-1].start + self.segment_size if self._segments else 0
 
     def is_empty(self) -> bool:
-        """Return whether there is no file."""
+        """Return whether the list has no file."""
         return not self._segments
 
     def segment_starts(self) -> list[int]:
@@ -93,10 +93,10 @@ class SegmentList:
         return Extent(self.path_for(offset), offset % self.segment_size, size)
 
     def load(self, derived: bool = False) -> list[str]:
-        """Find the files. Return the paths of derived files that were deleted because they do not fit.
+        """List the files in the folder. Return the paths of the derived files that were deleted.
 
-        A newest file of length 0 is an interrupted creation: it is deleted. Any other wrong length, or a gap between
-        files, is an error for a log (`StoreDamaged`). For a derived stream, the files after it are deleted, because
+        A newest file of length 0 is an interrupted creation and is deleted. For a log, any other wrong length and a gap
+        between files raise `StoreDamaged`. For a derived stream, that file and all later files are deleted, because
         dispatch recreates them.
         """
         names = [name for name in self.files.list_dir(self.folder) if len(name) == NAME_DIGITS and name.isdigit()]
@@ -130,7 +130,7 @@ class SegmentList:
         return dropped
 
     def sync_names(self) -> None:
-        """Sync the names of the files, on this thread."""
+        """Sync the folder, so that a power failure does not remove the names of the files. Blocks on the disk."""
         self.files.sync_dir(self.folder)
 
     def sync_later(self) -> None:
@@ -240,7 +240,7 @@ class SegmentList:
         return b"".join(parts)
 
     def view_warm(self, offset: i64, size: i64) -> memoryview | None:
-        """Return a view for `read_warm`, to be copied immediately, or None: then call `read_warm`."""
+        """Return a view of the bytes, which the caller must copy immediately, or None: then call `read_warm`."""
         segment = self._at(offset)
         if segment is None:
             return None

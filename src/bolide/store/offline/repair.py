@@ -65,7 +65,8 @@ Slot = tuple[str, int, int]
 
 @dataclass
 class Hole:
-    """`size` bytes from a physical offset on without a whole record, and the messages that were there."""
+    """`size` bytes of the log, starting at `physical_offset`, that contain no whole record. `slots`: the messages that
+    were stored there."""
 
     physical_offset: int
     size: int
@@ -91,7 +92,8 @@ class Plan:
     cut_bytes: int = 0
     """Number of bytes to truncate after `log_end`, up to the last one that is not zero."""
     no_log: bool = False
-    """The log has no file, or a replica's log has no valid record: set aside everything derived from the log."""
+    """Whether the log has no file, or a replica's log has no valid record. Everything derived from the log is then set
+    aside."""
     member: str = ""
     """Name of the replica, such as `replica 2 of broker-a`: it gives up its identity and copies the rest of the log."""
 
@@ -187,8 +189,8 @@ class Repair:
         return holes
 
     def _find_slots(self, holes: list[Hole], runs: list[Run]) -> None:
-        """Find the messages that were in the holes: those that a head still names, and gaps in the other queue
-        offsets."""
+        """Find the messages that were in the holes: messages whose heads are readable, and gaps in the queue offsets of
+        the other records."""
         expected: dict[tuple[str, int], int] = {}
         seen: dict[tuple[str, int], int] = {}
         whole_log = self._log.min_offset == 0

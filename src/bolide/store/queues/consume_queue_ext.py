@@ -38,7 +38,7 @@ _CHUNK: Final = 64 * 1024
 
 @final
 class ConsumeQueueExt:
-    """The extension files of one queue. All calls raise `FileFailed`; addresses as in `layout.ext_unit`."""
+    """The extension files of one queue. All calls raise `FileFailed`. Addresses are described in `layout.ext_unit`."""
 
     def __init__(self, files: Files, folder: str, segment_size: i64, handles: HandleCache) -> None:
         self.segments = SegmentList(files, folder, int(segment_size), handles)
@@ -49,7 +49,8 @@ class ConsumeQueueExt:
         self._seen: bytes = b""
 
     def load(self) -> None:
-        """Find the files. Files that do not fit are deleted, because dispatch recreates them."""
+        """List the files in the folder. Delete the first file with a wrong length or position and all later files:
+        dispatch recreates them."""
         self.segments.load(True)
         self.end = self._tail_at = self.segments.min_offset
 

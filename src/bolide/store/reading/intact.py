@@ -47,7 +47,8 @@ def count_intact(buffers: list[bytes | memoryview]) -> i64:
 
 
 def place_of(data: bytes, at: i64) -> str:
-    """Return topic, queue and offset of the record at byte `at` for messages, or "" if its lengths do not match."""
+    """Return topic, queue and offset of the record at byte `at` as text for errors, or "" if its lengths do not
+    match."""
     try:
         record = decode_record(data, at)
     except RecordError:
@@ -68,7 +69,7 @@ def checked(record: Record, log: CommitLog) -> Record:
 
 
 def unreadable(offset: i64, log: CommitLog) -> RecordDamaged:
-    """Return the error for a record that cannot be decoded, and count it."""
+    """Count a record that cannot be decoded in `log.damaged`, and return the error to raise."""
     log.damaged += 1
     return RecordDamaged(f"the record at offset {offset} of the log is damaged, its lengths do not match: {REPAIR}")
 

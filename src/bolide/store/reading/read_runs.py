@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bolide.store.reading.read_kernel import ReadKernel
 
 GAP: Final = 16 * 1024
-"""Maximum bytes of other records that are read along: cheaper than another call to the kernel."""
+"""Maximum number of bytes between two records that are read together: reading them costs less than a system call."""
 _SPAN: Final = 256 * 1024
 _VIEW_GAP: Final = 64 * 1024
 """Like `GAP` for a view, which does not copy the bytes between the records."""

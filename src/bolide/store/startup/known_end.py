@@ -24,7 +24,7 @@ from bolide.store.startup.survey import NO_LIMIT, LogEnd, Run, Survey
 
 
 class Traces(Struct, frozen=True):
-    """Traces of the log in other files at a start. Offsets are bytes of the log."""
+    """Offsets of the log that other files record, and how the last run ended. Collected at startup."""
 
     abnormal: bool
     mark: RunMark | None
@@ -37,7 +37,7 @@ class Traces(Struct, frozen=True):
 
     @property
     def reached(self) -> int:
-        """The highest end of the log that any other file names; not positive if no file names one."""
+        """Highest end of the log that any other file records, or a value below 1 if no file records one."""
         checkpoint = self.checkpoint
         return max(self.noted_end, self.queues_end, checkpoint.logics_physical_offset, checkpoint.synced_end)
 

@@ -46,7 +46,7 @@ class RecoveryReport:
         """`CommitLog.next_check_from` at the last clean stop, or -1 if it is not valid."""
         self.log_end: int = 0
         self.records: int = 0
-        """Number of records read (and, depending on a setting, checked by CRC)."""
+        """Number of records read. Their CRCs were compared if `check_crc_on_recover` is set."""
         self.dispatched: int = 0
         """Number of records dispatched to consume queues and index again."""
         self.truncated_bytes: int = 0
@@ -213,8 +213,8 @@ class Recovery:
         return covered
 
     def _begin_in_file(self, start: int, noted: int) -> int:
-        """Return where to start in the newest file: at the record from the clean stop if queues and index have
-        everything before it; otherwise at the first record."""
+        """Return the offset to start at in the newest file: the record from the clean stop if queues and index have
+        everything before it, otherwise the first record."""
         done = min(self._dispatch_after, self._index_after) if self.index.enabled else self._dispatch_after
         if noted <= start or noted > done or noted >= start + self.log.segment_size:
             return start
