@@ -80,9 +80,10 @@ class NamesrvNode:
         return host_port(self.ip, self.port)
 
     async def start(self) -> None:
-        """Load kvConfig.json and serve. A failed start releases all ports and tasks.
+        """Load kvConfig.json and start serving. A failed start releases all ports and tasks.
 
-        Raises `StoreDamaged` if the file is unreadable, `ConfigError`, and `CannotListen` if a port is in use.
+        Raises `StoreDamaged` if the file is unreadable, `CannotListen` if a port is in use, and `ConfigError` for
+        invalid settings.
         """
         async with AsyncExitStack() as life:
             await self._begin(life)
@@ -145,7 +146,7 @@ class NamesrvNode:
 
     @property
     def max_connections(self) -> int:
-        """Connections that may be open now."""
+        """Current limit of open connections."""
         return min(self._most, self._server.settings.options.max_connections)
 
     @property
@@ -154,7 +155,7 @@ class NamesrvNode:
         return self._server.settings.options.server_channel_max_idle_time_seconds
 
     def answer(self, peer: Peer, command: Command, now: int) -> Command | None:
-        """Return the response to send now, or None if there is none or it is sent after a write."""
+        """Handle a command. Return the response to send now, or None if there is none or it is sent after a write."""
         answer = self._server.handle(peer.id, peer.remote, command, now)
         return None if self._carry_out(peer, command, answer) else answer
 

@@ -91,9 +91,10 @@ class ControllerNode:
         return host_port(self.ip, self.port)
 
     async def start(self) -> None:
-        """Connect to the engine and serve. A failed start releases all ports, tasks and locks.
+        """Connect to the engine and start serving. A failed start releases all ports, tasks and locks.
 
-        Raises `StateDamaged` if the stored state is unreadable, `ConfigError`, and `CannotListen` if a port is in use.
+        Raises `StateDamaged` if the stored state is unreadable, `CannotListen` if a port is in use, and `ConfigError`
+        for invalid settings.
         """
         async with AsyncExitStack() as life:
             await self._begin(life)
@@ -191,7 +192,7 @@ class ControllerNode:
         return self._controller.settings.options.server_channel_max_idle_time_seconds
 
     def answer(self, peer: Peer, command: Command, now: int) -> Command | None:
-        """Return the response to send now, or None if there is none or it is sent after a write."""
+        """Handle a command. Return the response to send now, or None if there is none or it is sent after a write."""
         answer = self._controller.handle(peer.id, peer.remote, command, now)
         if answer is None or isinstance(answer, Command):
             self._count(command, answer)

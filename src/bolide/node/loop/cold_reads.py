@@ -28,7 +28,7 @@ class ColdRequest:
 
 
 class ColdReads:
-    """Cold requests of one broker. Together they may keep `limit` bytes."""
+    """Cold requests of one broker. Together they may keep at most `limit` bytes."""
 
     def __init__(self, store: MessageStore, limit: int) -> None:
         self.limit = limit
@@ -46,7 +46,7 @@ class ColdReads:
         self.limit = limit
 
     def kept(self) -> int:
-        """Return the bytes kept for waiting requests."""
+        """Return the number of bytes in memory for waiting requests."""
         return sum(int(waiting.fetched.size) for waiting in self._waiting)
 
     def _wrapped(self, handler: Handler, gather: bool) -> Handler:

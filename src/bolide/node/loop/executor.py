@@ -109,7 +109,8 @@ class Executor:
         self._tick_failed: Callable[[Service, BaseException], None] = self._service_failed
 
     def use_plain_sends(self, sends: SendService) -> None:
-        """Enable the fast path for simple sends, unless a hook wraps the send handlers."""
+        """Enable the fast path for simple sends, if it is available and no admission control or hook needs whole
+        requests."""
         if self._admits is not None:
             return  # Admission needs whole requests; a request that it has not checked must not be stored.
         self._own_sends = {code: self._handlers[code] for code in PLAIN_SENDS}
@@ -117,7 +118,7 @@ class Executor:
             self.plain = sends.plain_sends()
 
     def set_clock(self, clock: Callable[[], int]) -> None:
-        """Set the clock that limits the time of a turn. Without it turns are not limited."""
+        """Set the clock that limits the time of a turn. Without a clock, turns are not limited."""
         self._clock = clock
 
     def _read_clock(self) -> int:

@@ -66,7 +66,7 @@ class NodeHost:
         self._files = files
 
     def write(self, channel: Channel) -> int:
-        """Pass the channel's frames to its socket. Return the bytes that the peer has not read, 0 while it keeps up."""
+        """Pass the channel's frames to its socket. Return the number of bytes that the peer has not read yet."""
         frames = channel.frames
         channel.frames = []
         bodies = channel.bodies
@@ -99,7 +99,7 @@ class NodeHost:
         self._pool.submit(self._load, extents, then, fetched)
 
     def run(self, job: Job, done: Callable[[Job, str], None]) -> None:
-        """Run a job of the store in the pool, then report it on the loop."""
+        """Run a job of the store in the pool, then call `done(job, error)` on the loop. `error` is "" on success."""
         self._pool.submit(self._run, job, done)
 
     def persist(self, names: set[str], then: Callable[[str], None]) -> None:

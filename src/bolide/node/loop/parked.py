@@ -186,8 +186,11 @@ class ParkedReplies:
 
 
 def note_times(leaving: list[ParkedReply], begun: int, times: PutTimes) -> int:
-    """Record the durations of completed sends. `begun`: deadline of a send that started now. Sends of one turn share a
-    deadline and are counted together. Return their number."""
+    """Record the durations of completed sends. Return the number of sends.
+
+    `begun` is the deadline (ms) of a send that starts now, so its difference from an entry's deadline is the duration.
+    Sends of one turn share a deadline and are counted together.
+    """
     total = 0
     at = 0
     count = len(leaving)

@@ -23,7 +23,7 @@ connections, and connections to name servers."""
 
 
 def raise_limit() -> int:
-    """Raise the soft limit as far as possible and useful. Return the resulting limit."""
+    """Raise the soft limit of open files to the hard limit, but at most to `ENOUGH`. Return the resulting limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(ENOUGH, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -36,7 +36,10 @@ def raise_limit() -> int:
 
 
 def share_of_store(limit: int) -> int:
-    """Return how many queue and index files of a limit the store keeps open. Raises `ConfigError` if too few remain."""
+    """Return how many queue and index files the store may keep open. `limit`: maximum open files of the process.
+
+    Raises `ConfigError` if the limit is too low for a store.
+    """
     share = min(MOST, limit // SHARE)
     if share < LEAST:
         raise ConfigError(f"only {limit} files may be open, a broker needs {SHARE * LEAST}: raise it with ulimit -n")
@@ -44,5 +47,6 @@ def share_of_store(limit: int) -> int:
 
 
 def share_of_connections(limit: int, most: int, store: int = 0) -> int:
-    """Return how many connections may be open in addition to the store's files. `most`: limit in the settings."""
+    """Return how many connections may be open. `limit`: maximum open files of the process; `most`: limit in the
+    settings; `store`: open files of the store."""
     return max(1, min(most, limit - store - OTHERS))

@@ -35,14 +35,16 @@ STOP_S: Final = 2.0
 
 
 class Dispatcher(Protocol):
-    """Result of calling the entry point with the broker's settings (by Java key, as text).
+    """A plug-in that processes the records of the log. Its entry point is called with the broker's settings, as a
+    mapping of Java keys to texts, and returns it.
 
-    Two attributes are optional. With `from_first` True, a dispatcher without progress starts at the oldest record of
-    the log, otherwise at the next record. `close()` is called in the thread when the broker stops.
+    Two attributes are optional. `from_first`: if true, a dispatcher without progress starts at the oldest record of the
+    log instead of the next one. `close()`: called in the dispatcher's thread when the broker stops.
     """
 
     def dispatch(self, records: Sequence[Record]) -> None:
-        """Process these records, which are consecutive in the log. After returning, they are not repeated."""
+        """Process these records, which are consecutive in the log. If this raises, the same records are passed
+        again."""
 
 
 class Batch:
@@ -87,9 +89,10 @@ class Feed:
     ) -> None:
         self.name = name
         self.only = only
-        """Topics whose records it receives; None: all topics. Replaced as a whole, and read by its thread."""
+        """Topics whose records the dispatcher receives, or None for all topics. Replaced as a whole, because the thread
+        reads it."""
         self.offset = -1
-        """Physical offset up to which records are processed; -1: no progress yet."""
+        """End offset of the processed records in the log, or -1 without progress."""
         self.busy = False
         self.want = CHUNK
         self.not_before = 0
@@ -279,7 +282,7 @@ class Dispatchers(Table):
         self._effects.load([segments.extent(at, room)], loaded)
 
     def _told(self, feed: Feed, batch: Batch, error: str) -> None:
-        """Runs in the feed's thread."""
+        """Called in the feed's thread."""
         try:
             self._soon(self._taken, feed, batch, error)
         except RuntimeError:

@@ -56,7 +56,8 @@ class Answers(Protocol):
         """Idle time in seconds after which a connection is closed."""
 
     def answer(self, peer: Peer, command: Command, now: int) -> Command | None:
-        """Return the response to send now, or None if there is none or it is sent later by `Peers.send`."""
+        """Handle a command. Return the response to send now, or None if there is none or `Peers.send` sends it
+        later."""
 
     def is_ordinary(self, request: Command, answer: Command) -> bool:
         """Return whether this error response is part of normal operation and need not be logged."""
@@ -200,7 +201,7 @@ class Peers:
             asyncio.get_running_loop().call_soon(self._end_of_turn)
 
     def _end_of_turn(self) -> None:
-        """Called after every ready socket was read: serve some requests of each waiting peer, for at most one turn."""
+        """Called once all ready sockets are read: serve the waiting peers one after the other, for at most TURN_MS."""
         self._turn_ends = False
         self._turn_end = self._clock.now() + TURN_MS
         for _ in range(len(self._next_turn)):

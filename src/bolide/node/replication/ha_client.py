@@ -77,7 +77,7 @@ class HAClient(Service, NoReplicas):
         self._at_once = False
         self._said = ""
         self._refused = ""
-        """Reason why this slave rejects its master; "" if it does not, or if no master has responded yet."""
+        """Reason why this slave rejects its master, or "" if it does not or if no master has responded yet."""
         self._follows = False
         self._read_at = 0
         self._wrote_at = 0
@@ -130,7 +130,7 @@ class HAClient(Service, NoReplicas):
             self._log.warning("%s", text)
 
     async def _follow_once(self, address: str) -> None:
-        """Connect and follow until the connection ends."""
+        """Connect to the master at this address, and replicate from it until the connection closes."""
         host, port = split_address(address)
         await self._quiet()
         while self._raw.settled < self._raw.end:  # bytes of an earlier connection are not safe yet
@@ -159,7 +159,7 @@ class HAClient(Service, NoReplicas):
         self._end(self._noted(error))
 
     def _keeps_log(self) -> None:
-        """This slave rejects the master because of its log."""
+        """Called when this slave rejects the master to protect its own log."""
 
     def _noted(self, error: BolideError) -> str:
         """Return the text of an error, with the command that resolves it; store it for `refused`."""
@@ -175,7 +175,7 @@ class HAClient(Service, NoReplicas):
         return text
 
     def refused(self) -> str:
-        """Why this slave rejects its master, and the command that resolves it; "" if it does not."""
+        """Reason why this slave rejects its master, with the command that resolves it, or "" if it does not."""
         return self._refused
 
     def _followed(self, connection: RawConnection, offset: int) -> None:

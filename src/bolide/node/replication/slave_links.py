@@ -64,12 +64,12 @@ class LinkHooks(NamedTuple):
     woken: Service | None = None
     """Service whose `due` is re-evaluated when a slave connects. None: the links themselves."""
     short_told: Callable[[bool], None] | None = None
-    """Called when machines in sync become too few for sends, or enough."""
+    """Called with True when too few brokers are in sync for sends, and with False when enough are again."""
 
 
 class SlaveLinks(Service, NoReplicas):
-    """All slaves of this broker. Implements `node.loop.host_protocol.Replication`, `broker.core.replicas`
-    and `RawOwner`."""
+    """The connections of this broker's slaves. Implements `node.loop.host_protocol.Replication`,
+    `broker.core.replicas` and `RawOwner`."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class SlaveLinks(Service, NoReplicas):
         return MasterSession(int(self._store.shape.commit_log_segment_size), self._pace, self._ahead, now)
 
     def received(self, connection: RawConnection, data: bytes) -> None:
-        """Reports of a slave."""
+        """Process the reports of a slave."""
         slave = self._slaves.get(connection)
         if slave is None:
             return
@@ -146,7 +146,7 @@ class SlaveLinks(Service, NoReplicas):
         if session.acked > slave.began_at:
             self._in_sync.reported(slave.key, session.acked)
         else:
-            # By its first report a slave only requests the log from there on. Its records below may belong to another
+            # The first report of a slave only requests the log from an offset. Its records below may belong to another
             # log: it compares the last ones with the bytes that it is sent.
             self._in_sync.claimed(slave.key, session.acked)
         slave.caught_up.reported(session.acked)

@@ -18,7 +18,7 @@ class MasterSide(Protocol):
 
     @property
     def last_rate(self) -> int:
-        """Bytes of the log sent in the last whole second in which any were."""
+        """Bytes of the log sent in the last complete second with a transfer."""
 
     def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
         """Process bytes from the slave. Return whether it reported. Raises `NotReplicated`."""
