@@ -29,7 +29,7 @@ class EpochSession:
         self._told = self._told_held = 0
         """Confirm offset and offset held by the set that the slave has received last."""
         self._mark = 0
-        """A slave that reports this offset has caught up with a recent end of the log."""
+        """Recent end of the log. A slave that reports this offset has caught up, and then gets a newer mark."""
 
     @property
     def replica(self) -> int:
@@ -48,7 +48,7 @@ class EpochSession:
 
     @property
     def last_rate(self) -> int:
-        """Bytes of the log sent in the last whole second in which any were."""
+        """Bytes of the log sent in the last complete second with a transfer."""
         return self._switch.last_rate
 
     def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
@@ -66,7 +66,7 @@ class EpochSession:
         return reported
 
     def answer(self, end: int, now: int) -> bytes:
-        """Return the response to the handshake once, and b"" before the handshake has arrived or after the response."""
+        """Return the response to the handshake once, otherwise b""."""
         sure = self._of.sure_end
         return self._switch.answer(self._of.epochs, end if sure is None else sure.told(self.replica, end), now)
 
@@ -85,7 +85,7 @@ class EpochSession:
         return self._held() + header
 
     def heartbeat(self, now: int) -> bytes:
-        """The heartbeat if one is due, else nothing."""
+        """Return the heartbeat to send now, or b"" if none is due."""
         beat = self._switch.heartbeat(self._of.epochs, self._of.confirm(), now)
         return self._held() + beat if beat else b""
 

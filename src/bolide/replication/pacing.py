@@ -9,7 +9,7 @@ class Pace(Struct, frozen=True):
     """Times and sizes of a connection, in ms and bytes."""
 
     heartbeat: int = 5000
-    """A master or slave that has not sent anything for this time sends its position."""
+    """Interval of heartbeats, which contain the offset of their sender. Any other frame postpones them."""
     silence: int = 20_000
     """Idle time after which the other side is considered lost."""
     batch: int = 32 * 1024
@@ -34,7 +34,7 @@ class PacedSession:
         self.sent = 0
         """Bytes of the log sent so far."""
         self.last_rate = 0
-        """Bytes of the log sent in the last whole second in which any were."""
+        """Bytes of the log sent in the last complete second with a transfer."""
 
     def silent(self, now: int) -> bool:
         """Return whether the slave has been silent for longer than `silence`."""
@@ -46,20 +46,20 @@ class PacedSession:
         return over if self.next_offset < 0 else min(over, self._wrote_at + self._pace.heartbeat + 1)
 
     def limited_until(self, now: int) -> int:
-        """Return when the limit of a second allows more bytes, or -1 if it allows some now."""
+        """Return when the rate limit allows more bytes, or -1 if it allows some now."""
         if self._pace.most_in_second <= 0 or self._sent_in_second < self._pace.most_in_second:
             return -1
         return (self._second + 1) * 1000 if now // 1000 == self._second else -1
 
     def _allowed(self, size: int, now: int) -> int:
-        """Return how many of these bytes this second still allows."""
+        """Return how many of `size` bytes the rate limit still allows in this second."""
         if self._pace.most_in_second <= 0:
             return size
         self._count_second(now)
         return min(size, self._pace.most_in_second - self._sent_in_second)
 
     def _count(self, size: int, now: int) -> None:
-        """Record that `size` bytes from `next_offset` on are sent."""
+        """Record that `size` bytes, starting at `next_offset`, are sent."""
         self.next_offset += size
         self.sent += size
         self._count_second(now)

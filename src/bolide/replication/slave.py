@@ -18,8 +18,8 @@ NOTHING: Final = Piece(0, b"")
 def compare_from(begin: int, end: int, most: int, file_size: int) -> int:
     """Return the offset at which to start comparing a log from `begin` to `end`.
 
-    This is `most` bytes before its end, but within the file of the last byte, and never 0, by which an empty slave
-    requests the newest file.
+    This is `most` bytes before its end, but within the file of the last byte. It is never 0, because an empty slave
+    requests offset 0 to get the newest file.
     """
     if end <= 0:
         return 0
@@ -28,14 +28,18 @@ def compare_from(begin: int, end: int, most: int, file_size: int) -> int:
 
 
 def first_difference(own: bytes, theirs: bytes) -> int:
-    """Return the index of the first byte of `own` that `theirs`, which is at least as long, does not have; else -1."""
+    """Return the index of the first byte at which `own` and `theirs` differ, or -1 if `theirs` starts with `own`.
+
+    `theirs` must be at least as long as `own`.
+    """
     if theirs[: len(own)] == own:
         return -1
     return next(i for i in range(len(own)) if own[i] != theirs[i])
 
 
 def check_first(offset: int, file_size: int) -> None:
-    """Raise `NotReplicated` if `offset`, the first that a master sends to an empty log, is not the start of a file."""
+    """Check the first offset that a master sends to an empty log. Raises `NotReplicated` if it is not the start of a
+    file."""
     if offset % file_size != 0:
         raise NotReplicated(
             f"it starts at offset {offset}, which is not the start of a file with mappedFileSizeCommitLog = "
@@ -86,9 +90,9 @@ class SlaveSession:
         return encode_report(self._at)
 
     def received(self, data: bytes, now: int) -> Piece:
-        """Process bytes from the master. Return the bytes to append in one piece, which starts at the previous `end`.
+        """Process bytes from the master. Return the bytes to append as one piece, which starts at the previous `end`.
 
-        Raises `NotReplicated` if they do not continue the local log; then no byte must be appended.
+        Raises `NotReplicated` if they do not continue the local log. The caller must not append any of them then.
         """
         self._heard_at = now
         first = -1
@@ -117,7 +121,8 @@ class SlaveSession:
         return Piece(first, b"".join(found)) if found else NOTHING
 
     def _compare(self, at: int, body: bytes) -> bytes:
-        """Return the part of the body that is past the local end, after the rest was compared."""
+        """Compare the bytes that the local log already has, and return the remaining bytes. Raises `NotReplicated` if
+        they differ."""
         begin = at - self._tail_begin
         own = self._tail[begin : begin + len(body)]
         differs = first_difference(own, body)

@@ -104,7 +104,7 @@ class SwitchSlave:
         return encode_hello(self._hello)
 
     def received(self, data: bytes, now: int) -> Arrived:
-        """Process bytes from the master. Raises `NotReplicated`; then no byte must be appended."""
+        """Process bytes from the master. If this raises `NotReplicated`, the caller must not append any of them."""
         self._heard_at = now
         arrived = Arrived()
         epochs, end = self._epochs, self._end
@@ -147,7 +147,7 @@ class SwitchSlave:
     # -- what both logs have in common
 
     def _agree(self, answer: MasterHello, arrived: Arrived) -> None:
-        """Set what to compare, or where to truncate. Raises `NotReplicated`."""
+        """Set the range to compare, or the offset to truncate at. Raises `NotReplicated`."""
         self._answered = True
         last, own = answer.epochs.last, self._own
         if last is None or last.number != self._epoch:
@@ -189,7 +189,8 @@ class SwitchSlave:
         return encode_report(self._at)
 
     def _compare(self, part: EpochPiece, now: int) -> int:
-        """Return where to truncate once all bytes are the same, else -1. Raises `LogKept` at the first difference."""
+        """Return the offset to truncate at if all bytes have been compared, otherwise -1. Raises `LogKept` at the first
+        difference."""
         if part.offset != self._at:
             raise NotReplicated(f"it sends offset {part.offset} instead of the requested {self._at}: it is another log")
         if not part.data:
@@ -233,7 +234,7 @@ class SwitchSlave:
         return encode_report(end)
 
     def _begun(self, part: EpochPiece, epochs: Epochs, end: int) -> Epochs | None:
-        """Return the epochs including the epoch of this part if it is new, else None."""
+        """Return the epochs with the epoch of this part added, or None if the epoch is not new."""
         if end != 0 and part.offset != end:
             raise NotReplicated(f"it sends offset {part.offset}, but this log ends at {end}: it is another log")
         if end == 0:
