@@ -1,4 +1,4 @@
-"""Filters of the consumer itself, which drop pulled messages before delivery (RocketMQ's FilterMessageHook)."""
+"""Filters that run in the consumer and drop pulled messages before delivery (RocketMQ's FilterMessageHook)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def wanted_messages(
     filters: Sequence[FilterMessageHook],
     codec_of: Callable[[ReceivedMessage], Codec | None],
 ) -> tuple[list[ReceivedMessage], list[ReceivedMessage]]:
-    """Return the messages that pass every filter, and the dropped ones. A filter that raises drops no message."""
+    """Return the messages that pass every filter, and the dropped messages. A filter that raises lets its message pass.
+
+    Before the filters run, sets the codec of each message, so that they can decode its body.
+    """
     if not filters:
         return messages, []
     kept: list[ReceivedMessage] = []

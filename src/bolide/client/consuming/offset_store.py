@@ -96,8 +96,8 @@ class BrokerOffsets:
         self._group = group
         self._offsets: dict[MessageQueue, int] = {}
         self._written: dict[MessageQueue, tuple[str, int]] = {}
-        """Confirmed offset, and the address that confirmed it: a
-        returning master may lack commits that its replica stored."""
+        """Confirmed offset, and the address that confirmed it: a returning master may lack commits that its replica
+        stored."""
         self._carried: dict[MessageQueue, tuple[int, float]] = {}
         self._tables: set[Table] = set()
         self._making: dict[Table, asyncio.Lock] = {}
@@ -224,7 +224,7 @@ class BrokerOffsets:
         if wait:
             self._written[queue] = (address, offset)
             self._tables.add(_table(queue))
-        else:  # it may be lost: only a response allows to skip the next write
+        else:  # it may be lost, so the next `persist` must repeat the write
             self._written.pop(queue, None)
         return wait
 

@@ -55,8 +55,8 @@ class PullSettings(Struct, frozen=True):
 
 
 class QueuePulls:
-    """The pulls of one group member; `consumption` processes their messages. A `QueueOwner`. `codec_of` returns the
-    codec of a message for the filters.
+    """The pulls of one group member. Implements `QueueOwner`. `consumption` processes the messages. `codec_of` returns
+    the codec of a message for the filters.
 
     With `locks`, for an orderly consumer, a queue is pulled only while its lock is held.
     """
@@ -122,7 +122,8 @@ class QueuePulls:
     # -- queues come and go
 
     async def gained(self, process_queue: ProcessQueue) -> bool:
-        """Prepare a queue. Return False if another member still holds its lock."""
+        """Prepare an assigned queue: lock it for an orderly consumer, and load its start offset. Return False if
+        another member still holds its lock."""
         try:
             if self._locks is not None and not await self._locks.lock(process_queue):
                 return False
@@ -134,7 +135,7 @@ class QueuePulls:
         return True
 
     def begin(self, process_queue: ProcessQueue) -> None:
-        """Pull an assigned queue, unless a `resume` has started to."""
+        """Start to pull an assigned queue, unless `resume` has already started it."""
         if process_queue not in self._tasks:
             self._start(process_queue)
 

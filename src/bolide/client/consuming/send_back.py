@@ -1,4 +1,4 @@
-"""Failed messages are returned to the group's retry topic, and after too many retries to its dead letters.
+"""Returns failed messages to the group's retry topic, and after too many retries to its dead-letter topic.
 
 The broker does this (CONSUMER_SEND_MSG_BACK). If it cannot, the client sends a copy of the message to the retry topic,
 as RocketMQ's DefaultMQPushConsumerImpl.sendMessageBack does.
@@ -30,7 +30,10 @@ KEPT_FLAGS: Final = COMPRESSED_FLAG | TYPE_MASK
 
 
 async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: int, max_times: int) -> bool:
-    """Return `message` to the broker for redelivery. Return whether a copy of it is certainly stored."""
+    """Return a message to its broker for redelivery, or send a copy to the retry topic if the broker fails.
+
+    Returns whether a copy of it is certainly stored. `max_times`: maximum number of retries.
+    """
     instance = member.instance
     address = instance.any_address(message.broker_name) or message.store_host
     ext = {
@@ -60,9 +63,9 @@ async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: 
 
 
 async def send_to_retry_topic(member: GroupMember, message: ReceivedMessage, max_times: int) -> None:
-    """Send a copy to ``%RETRY%group``; the broker sends it to the dead letters when no retries are left.
+    """Send a copy to ``%RETRY%group``. The broker stores it in the dead-letter topic after `max_times` retries.
 
-    Raises `BolideError` if no broker confirms that it stored the copy.
+    Raises `BolideError` if the broker does not confirm that it has stored the copy.
     """
     instance = member.instance
     queues = TopicQueues(await instance.route(member.retry_topic), instance.world)

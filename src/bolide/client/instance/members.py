@@ -13,8 +13,8 @@ class ProducerMember(Protocol):
 
     group: str
     check_transaction: Callable[[str, Command], bool] | None
-    """Handles a check of a transaction from the broker at an address; returns False if it is not of this group.
-    None unless the producer sends in transactions."""
+    """Called with a broker's address and its request to check a transaction. Returns False if the request is for
+    another group. None if the producer does not send transactional messages."""
 
     def topics(self) -> set[str]:
         """Return the topics whose routes must be refreshed."""
@@ -35,7 +35,7 @@ class ConsumerMember(Protocol):
         """Return this consumer's part of the heartbeat (ConsumerData)."""
 
     def rebalance_soon(self) -> None:
-        """Called when the group has changed: run a rebalance now."""
+        """Called when the members of the group have changed: rebalance immediately."""
 
     def serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
-        """Process a broker's request to this group's consumer. Return the response, or None for no response."""
+        """Process a broker's request to this group's consumer. Return the response, or None if there is none."""

@@ -1,4 +1,4 @@
-"""Light queues (LMQ): a broker can have tens of thousands; a message lists the ones it enters as well as its topic's.
+"""Light queues (LMQ): a broker can have tens of thousands. A message lists the light queues that it enters.
 
 A light queue is called ``%LMQ%name``, is not in any route, and has one queue (id 0) on each broker that stores messages
 of its parent topic. The broker needs enableLmq=true and enableMultiDispatch=true.

@@ -166,7 +166,7 @@ class ManySends:
         )
 
     def _pick(self, message: Message, queues: TopicQueues) -> tuple[MessageQueue, bool]:
-        """Return the queue of a message, and whether the message is bound to it."""
+        """Select the queue of a message. Return it, and whether the message is bound to it."""
         producer = self._producer
         if self._choice is not None:
             namespace = producer.options.namespace
@@ -200,7 +200,7 @@ class ManySends:
         self._go(sending, [place], [sending.message_id], [] if call is None else [call], [message])
 
     async def _send_part(self, queue: MessageQueue) -> None:
-        """Send the messages collected for a queue. Never raises errors of the send."""
+        """Send the messages collected for a queue. An error becomes their outcome and is not raised."""
         part = self._parts.pop(queue)
         producer = self._producer
         choice = queue if part.bound else None

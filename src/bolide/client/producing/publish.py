@@ -41,9 +41,9 @@ class TopicQueues:
         """Whether a message was sent to the topic since its route was last missing."""
 
     def next_queue(self, avoid_broker: str = "", faulty: Collection[str] = ()) -> MessageQueue:
-        """Return the next queue, on another broker than `avoid_broker` and `faulty` if possible. Raises `NoQueue`.
+        """Return the next queue, if possible not on `avoid_broker` or one of the `faulty` brokers.
 
-        If all other brokers are faulty, still avoid `avoid_broker`.
+        If all other brokers are faulty, only `avoid_broker` is avoided. Raises `NoQueue` if no queue is writable.
         """
         queues = self.queues
         count = len(queues)
@@ -61,7 +61,7 @@ class TopicQueues:
         return queues[start % count]
 
     def queue_for(self, sharding_key: str) -> MessageQueue:
-        """Return the queue of a key, as Java's SelectMessageQueueByHash does. Raises `NoQueue`."""
+        """Return the queue of a key, like Java's SelectMessageQueueByHash. Raises `NoQueue` if no queue is writable."""
         queue = self._by_key.get(sharding_key)
         if queue is None:
             if not self.queues:

@@ -105,7 +105,7 @@ class Sending:
         self.oneway = oneway
         self.count = 1
         self.first: MessageQueue | None = None
-        """The queue of the first try, if it was chosen before. Unlike `choice`, it does not bind retries."""
+        """Queue of the first try if the caller selected it, else None. Unlike `choice`, it does not bind retries."""
         # A retry never moves a message that is bound to a queue: its order would be lost.
         self.bound = choice is not None or bool(message.sharding_key)
         self.tries_left = 0 if oneway or self.bound else producer.retries
@@ -124,7 +124,7 @@ class Sending:
         self.future: asyncio.Future[SendResult] = producer.loop.create_future()
 
     def start(self) -> None:
-        """Send immediately if route and connection are available, otherwise when they are."""
+        """Send immediately if route and connection are available, otherwise as soon as they are."""
         producer = self.producer
         instance = producer.instance
         self.tries += 1
