@@ -30,11 +30,11 @@ ACCOUNT_KEYS: Final = frozenset(
 
 
 class BadAccounts(Exception):
-    """A file that cannot be taken: the text says where, and quotes no secret."""
+    """An invalid file of accounts. The message names the file and the place, and contains no secret."""
 
 
 class Perm(enum.Flag):
-    """What an account may do with a topic or group. An empty value is DENY."""
+    """Permissions of an account on a topic or group. An empty value is DENY."""
 
     DENY = 0
     PUB = 1
@@ -52,7 +52,11 @@ PERMS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One account. `perms` are by topic; a group is its retry topic."""
+    """One account. `perms` contains its permissions by topic. A group has the permissions of its retry topic.
+
+    The other fields are the entries of the file: `trusted` matches addresses whose requests need no signature, and
+    `topic_perm` and `group_perm` apply to topics and groups without an entry.
+    """
 
     key: str
     secret: str = field(repr=False)
@@ -63,7 +67,7 @@ class Account:
     perms: Mapping[str, Perm]
 
     def may(self, name: str, perm: Perm) -> bool:
-        """Whether the account's entry, or its default without an entry, allows this."""
+        """Return whether the account has this permission on a topic, or on a group, named by its retry topic."""
         default = self.group_perm if name.startswith(RETRY_PREFIX) else self.topic_perm
         return bool(self.perms.get(name, default) & perm)
 
@@ -75,7 +79,7 @@ class Accounts:
     trusted: tuple[Matches, ...] = ()
     by_key: Mapping[str, Account] = field(default_factory=dict)
     twice: tuple[str, ...] = ()
-    """Keys repeated in a later file: the first one applies."""
+    """Keys that occur more than once. The first account with a key applies."""
 
 
 def read_accounts(files: Iterable[tuple[str, bytes]]) -> Accounts:
@@ -122,7 +126,8 @@ def _document(name: str, data: bytes) -> dict[str, Yaml]:
 
 @cache
 def _loader() -> Any:
-    """PyYAML's BaseLoader, with tabs after plain values as SnakeYAML 1.30 reads them: blanks, which end no value."""
+    """Return PyYAML's BaseLoader, changed to read tabs in a plain value like SnakeYAML 1.30: as blanks, which do not
+    end the value."""
     import yaml
 
     class Loader(yaml.BaseLoader):  # type: ignore[misc] # PyYAML has no types
