@@ -57,7 +57,7 @@ class RawFilter:
     """The checks of one filter."""
 
     def __init__(self, root: BooleanNode, names: list[str]) -> None:
-        """`names`: all properties in the filter, in ASCII."""
+        """`names`: names of all properties in the filter. Each must be ASCII."""
         slots: dict[str, RawProperty] = {}
         for name in names:
             slots[name] = RawProperty(name)
@@ -65,12 +65,12 @@ class RawFilter:
         self._turn: i64 = 0
 
     def value(self, raw: bytes) -> i64:
-        """TRUE, FALSE, NULL or ERROR for a record with these properties."""
+        """Return TRUE, FALSE, NULL or ERROR for a record with these properties."""
         self._turn += 1
         return self._root.test(raw, self._turn)
 
     def passes(self, raw: bytes) -> bool:
-        """Whether a record with these properties passes: only TRUE does."""
+        """Return whether the filter is TRUE for a record with these properties."""
         return self.value(raw) == TRUE
 
 
@@ -116,7 +116,7 @@ def _search_check(node: Search, slots: dict[str, RawProperty]) -> Check | None:
 
 
 def _order_check(left: SqlNode, symbol: str, right: SqlNode, slots: dict[str, RawProperty]) -> Check | None:
-    """A property and a constant, on either side."""
+    """Return the check of a property against a constant, on either side, or None for other operands."""
     if isinstance(left, Property):
         slot = slots[left.name]
         if isinstance(right, BooleanConstant) and symbol == "=":
@@ -151,7 +151,7 @@ def _bytes_of(text: str) -> bytes | None:
 
 
 def _slots_of(node: SqlNode, slots: dict[str, RawProperty]) -> list[RawProperty]:
-    """The properties that a node names."""
+    """Return the properties that a node refers to."""
     found: dict[str, RawProperty] = {}
     rest: list[SqlNode] = [node]
     while rest:
