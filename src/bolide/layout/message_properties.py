@@ -67,9 +67,9 @@ class MessageProperties:
         self.keys: str = ""
         self.tags: str = ""
         self.delay: str = ""
-        """The delay level as it is given; it may be no number."""
+        """The delay level as text, which may not be a number."""
         self.wait: bool = True
-        """False if the response waits neither for the disk nor for a replica (WAIT=false)."""
+        """Whether the response waits for the disk and the replicas. False for WAIT=false."""
         self.transactional: bool = False
         self.timer: bool = False
         """Whether a delivery time is set."""
@@ -93,14 +93,14 @@ class MessageProperties:
         return self._text
 
     def pairs(self) -> dict[str, str]:
-        """All properties by name. Read only: changes go through `set` and `drop`."""
+        """Return all properties by name. Do not change the mapping: call `set` and `drop`."""
         pairs = self._pairs
         if pairs is None:
             pairs = self._pairs = parse_properties(self._text)
         return pairs
 
     def get(self, name: str) -> str | None:
-        """The value of one property."""
+        """Return the value of a property, or None if the message does not have it."""
         return self.pairs().get(name)
 
     def set(self, name: str, value: str) -> None:
@@ -127,17 +127,17 @@ class MessageProperties:
             self.multi_offsets = False
 
     def normalize(self) -> None:
-        """Format the text again, without the pairs that no reader would take."""
+        """Mark the text as outdated, so that it is reformatted without the pairs that no reader accepts."""
         self.pairs()
         self._stale = True
 
     def terminate(self) -> None:
-        """End the text with a separator: 4.9.3 to 4.9.8 leave the last one out."""
+        """Append the final separator if the text lacks it: RocketMQ 4.9.3 to 4.9.8 omit it."""
         if self._text and not self._text.endswith("\x02"):
             self._text += "\x02"
 
     def append(self, text: str, pairs: dict[str, str]) -> None:
-        """Add properties whose names are new and which `scan` does not look for, given as text and as a mapping."""
+        """Add new properties, given as text and as a mapping. `scan` must not evaluate any of them."""
         if not self._stale:
             self.terminate()
             self._text += text
@@ -145,7 +145,8 @@ class MessageProperties:
             self._pairs.update(pairs)
 
     def extend(self, added: dict[str, str]) -> None:
-        """Add properties which `scan` does not look for, or replace their values. Where all are new the text grows."""
+        """Add properties or replace their values. `scan` must not evaluate any of them. If all are new, they are
+        appended to the text."""
         pairs = self.pairs()
         for name in added:
             if name in pairs:
@@ -155,7 +156,7 @@ class MessageProperties:
         self.append(format_properties(added), added)
 
     def add_uniq_key(self, key: str) -> None:
-        """Name a message that has no UNIQ_KEY."""
+        """Set the UNIQ_KEY of a message that does not have one."""
         self.uniq_key = key
         if not self._stale:
             self.terminate()
@@ -229,5 +230,5 @@ class MessageProperties:
 
 
 def stored_properties(raw: bytes) -> MessageProperties:
-    """The properties of a stored record."""
+    """Return the properties of a stored record."""
     return MessageProperties(text_of(raw))
