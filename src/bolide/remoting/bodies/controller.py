@@ -12,16 +12,17 @@ from bolide.remoting.bodies.route import BrokerMemberGroup
 
 
 class SyncStateSet(Body):
-    """The replicas that have all that was acknowledged (SyncStateSet.java). The epoch grows with every change."""
+    """The in-sync replicas, which have all acknowledged messages (SyncStateSet.java). The epoch grows with every
+    change."""
 
     sync_state_set: list[Int64] = field(default_factory=list)
     sync_state_set_epoch: Int32 = 0
 
 
 class ElectMasterResponseBody(Body):
-    """Response to CONTROLLER_ELECT_MASTER (ElectMasterResponseBody.java): all replicas, and those in the set.
+    """Response to CONTROLLER_ELECT_MASTER (ElectMasterResponseBody.java): all replicas, and the in-sync replicas.
 
-    The group is None if the old master stays.
+    The group is None if the master does not change.
     """
 
     broker_member_group: BrokerMemberGroup | None = None
@@ -40,7 +41,8 @@ class ReplicaIdentity(Body):
 
 
 class ReplicasInfo(Body):
-    """The replicas of one broker name (BrokerReplicasInfo.ReplicasInfo). No master: its two fields are null."""
+    """The replicas of one broker name (BrokerReplicasInfo.ReplicasInfo). Without a master, `master_broker_id` and
+    `master_address` are null."""
 
     master_broker_id: Int64 | None = None
     master_address: str | None = None
