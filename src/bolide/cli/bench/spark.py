@@ -116,7 +116,8 @@ def _measure(
 
 @contextmanager
 def _cluster(namesrv: str, needed: set[str], root: Path) -> Iterator[str]:
-    """The given cluster, or a broker in a separate process; no address if no measure needs one."""
+    """Yield the address of the given cluster, or of a broker started in a separate process, or "" if no measure needs
+    one."""
     if namesrv or not needed:
         yield namesrv
         return
@@ -130,7 +131,7 @@ def _cluster(namesrv: str, needed: set[str], root: Path) -> Iterator[str]:
 
 
 def _speed_up(figures: Sequence[Figure]) -> dict[str, float]:
-    """Rate on the most cores by the rate on the fewest, for each measure and body size."""
+    """Return the ratio of the rate on the most cores to the rate on the fewest, by measure and body size."""
     groups: dict[str, list[Figure]] = {}
     for figure in figures:
         groups.setdefault(f"{figure.measure}, {figure.body} bytes", []).append(figure)
