@@ -61,7 +61,11 @@ def commit_batch(options: SinkOptions, messages: Sequence[object], batch: int, p
 
 
 def abort_batch(options: SinkOptions, messages: Sequence[object], batch: int) -> None:
-    """Roll back the half messages that the tasks of a failed write reported. Never raises errors of the cluster."""
+    """Roll back the half messages that the tasks of a failed write reported, and discard its dead letters.
+
+    Half messages of a decided batch are left to its replay. Ignores `ClusterUnavailable`: a later sweep or the broker
+    removes the half messages.
+    """
     written = [message for message in messages if isinstance(message, Written)]
     if not written:
         return

@@ -131,8 +131,8 @@ def packed(stretches: Sequence[Stretch], split_size: int) -> list[tuple[Stretch,
 def with_topics(root: Path, parts: list[Stretch], topics: tuple[str, ...]) -> list[Stretch]:
     """Return the stretches in which records of these topics may start.
 
-    Returns all stretches if a topic has no or incomplete queue files. Never skips stretches that no queue of the store
-    has reached yet, or stretches before a gap of the log.
+    Returns all stretches if a topic has no queue files or incomplete ones. Always includes stretches that are not
+    completely dispatched, and stretches before a gap of the log.
     """
     folders = [(topic, folder) for topic in topics for folder in queue_folders(root, topic)]
     if not parts or any(not (root / "consumequeue" / topic).is_dir() for topic in topics):
