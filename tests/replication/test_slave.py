@@ -80,7 +80,8 @@ def test_another_tail_is_refused_with_its_offset_and_nothing_is_appended(at: int
 
 @pytest.mark.parametrize("offset", [0, 599, 601])
 def test_an_offset_that_was_not_asked_for_is_refused(offset: int) -> None:
-    with pytest.raises(NotReplicated, match=f"sends offset {offset}, but this log ends at 900 and requested 600"):
+    sentence = f"sends offset {offset}, but this log ends at 900 and this slave requested 600"
+    with pytest.raises(NotReplicated, match=sentence):
         session(900).received(encode_header(offset, 0), 0)
 
 

@@ -105,7 +105,8 @@ class SlaveSession:
                 at = end = piece.offset
             if piece.offset != at:
                 raise NotReplicated(
-                    f"it sends offset {piece.offset}, but this log ends at {end} and requested {at}: it is another log"
+                    f"it sends offset {piece.offset}, but this log ends at {end} and this slave requested {at}: "
+                    "it has a different log"
                 )
             if tail and body:
                 body = self._compare(at, body)

@@ -192,7 +192,9 @@ class SwitchSlave:
         """Return the offset to truncate at if all bytes have been compared, otherwise -1. Raises `LogKept` at the first
         difference."""
         if part.offset != self._at:
-            raise NotReplicated(f"it sends offset {part.offset} instead of the requested {self._at}: it is another log")
+            raise NotReplicated(
+                f"it sends offset {part.offset} instead of the requested {self._at}: it has a different log"
+            )
         if not part.data:
             return -1
         begin = self._at - (self._common - len(self._tail))
@@ -236,7 +238,7 @@ class SwitchSlave:
     def _begun(self, part: EpochPiece, epochs: Epochs, end: int) -> Epochs | None:
         """Return the epochs with the epoch of this part added, or None if the epoch is not new."""
         if end != 0 and part.offset != end:
-            raise NotReplicated(f"it sends offset {part.offset}, but this log ends at {end}: it is another log")
+            raise NotReplicated(f"it sends offset {part.offset}, but this log ends at {end}: it has a different log")
         if end == 0:
             check_first(part.offset, self._own.file_size)
         epoch, last = part.epoch, epochs.last
