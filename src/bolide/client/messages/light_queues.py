@@ -38,11 +38,11 @@ def queue_list(names: Iterable[str]) -> str:
     for name in listed:
         if name == LMQ_PREFIX or not _BARRED.isdisjoint(name):
             raise MessageRefused(
-                f"{name!r} is not a light queue: its name may not be empty nor hold a comma or a slash", "light_queues"
+                f"{name!r} is not a light queue: its name must not be empty or contain a comma or slash", "light_queues"
             )
     if len(set(listed)) != len(listed):
         raise MessageRefused(
-            f"the light queues {','.join(listed)[:80]} are not all different: name each once", "light_queues"
+            f"the light queues {','.join(listed)[:80]} are not all different: list each once", "light_queues"
         )
     return ",".join(listed)
 
@@ -50,9 +50,9 @@ def queue_list(names: Iterable[str]) -> str:
 def check_parent(topic: str, parent: str) -> None:
     """Raise `ArgumentError` for a light queue without its parent topic, and for any other topic with one."""
     if is_lmq(topic) and not parent:
-        raise ArgumentError(f"{topic} is in no route: say with parent= to which topic its messages are sent", "parent")
+        raise ArgumentError(f"{topic} is a light queue, which has no route: set parent= to its parent topic", "parent")
     if parent and not is_lmq(topic):
-        raise ArgumentError(f"{topic} has a route: parent= is for light queues, {LMQ_PREFIX}…", "parent")
+        raise ArgumentError(f"{topic} has a route: omit parent=, which is for light queues ({LMQ_PREFIX}…)", "parent")
 
 
 def light_offset(topic: str, properties: dict[str, str]) -> int:

@@ -27,6 +27,7 @@ QueueChoice = MessageQueue | Callable[[list[MessageQueue], Message], MessageQueu
 """A queue, or a function that selects one of the given queues."""
 
 KNOWN_KEYS: Final = 100_000
+_CHECK: Final = "check its permission, and whether its brokers run"
 
 
 class TopicQueues:
@@ -48,7 +49,7 @@ class TopicQueues:
         queues = self.queues
         count = len(queues)
         if not count:
-            raise NoQueue(f"topic {self.route.topic} has no writable queue on a broker with a master")
+            raise NoQueue(f"topic {self.route.topic} has no writable queue on a broker with a master: {_CHECK}")
         self._next = start = self._next + 1
         for avoided in (
             ({avoid_broker, *faulty}, {avoid_broker}) if faulty else ({avoid_broker},) if avoid_broker else ()
@@ -65,7 +66,7 @@ class TopicQueues:
         queue = self._by_key.get(sharding_key)
         if queue is None:
             if not self.queues:
-                raise NoQueue(f"topic {self.route.topic} has no writable queue on a broker with a master")
+                raise NoQueue(f"topic {self.route.topic} has no writable queue on a broker with a master: {_CHECK}")
             if len(self._by_key) >= KNOWN_KEYS:
                 self._by_key.clear()
             index = abs(int(math.fmod(java_hash(sharding_key), len(self.queues))))
