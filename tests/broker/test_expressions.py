@@ -48,7 +48,7 @@ def test_rejected_expression_has_code_23() -> None:
     for name, text, says in (
         ("SQL92", "a = 5 AND", "filter"),
         ("BEGINS", "", "nothing begins"),
-        ("XPATH", "a", "'XPATH' is unknown, known are TAG, SQL92"),
+        ("XPATH", "a", "'XPATH' is unknown: use TAG or SQL92"),
     ):
         with pytest.raises(ExpressionRefused, match=says) as refused:
             types.compile(name, text)

@@ -82,7 +82,7 @@ def built_in(name: str) -> Compile:
     """Return the built-in type with this name. Raises `ExpressionRefused` for any other."""
     found = {TAG: compile_tags, SQL92: compile_sql}.get(name)
     if found is None:
-        raise ExpressionRefused(f"the expression type {name!r} is unknown, known are {TAG}, {SQL92}")
+        raise ExpressionRefused(f"the expression type {name!r} is unknown: use {TAG} or {SQL92}")
     return found
 
 

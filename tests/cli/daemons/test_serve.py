@@ -254,7 +254,7 @@ def test_the_nearest_variable_names_the_name_server(line: CommandLine, variable:
         (("topic", "show", "Nowhere"), FAILED, "Nowhere"),
         (("topic", "list", "-n", "127.0.0.1:1"), UNREACHABLE, "127.0.0.1:1"),
         (("topic", "create", "bad name"), USAGE, "bad name"),
-        (("topic", "create", "Odd", "--attribute", "+a=b"), FAILED, "unsupported key: a; known are queue.type"),
+        (("topic", "create", "Odd", "--attribute", "+a=b"), FAILED, "unsupported key: a; use one of queue.type"),
         (("offset", "reset", "g", "T", "yesterday"), USAGE, "yesterday"),
         (("produce", "T", "x", "--deliver-at", "soon"), USAGE, "soon"),
         (("broker", "--set", "flushDiskType"), USAGE, "key=value"),

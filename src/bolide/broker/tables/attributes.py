@@ -113,7 +113,7 @@ def altered(
             raise _no(f"wrong format key: {printable(key)}")
         attribute = known.get(key)
         if attribute is None:
-            raise _no(f"unsupported key: {printable(key)}; known are {', '.join(known)}")
+            raise _no(f"unsupported key: {printable(key)}; use one of {', '.join(known)}")
         if current is not None and not attribute.changeable:
             raise _no(f"attempt to update an unchangeable attribute. key: {key}")
         if sign == "-":
