@@ -102,8 +102,9 @@ def find(kind: PluginKind, name: str) -> Any:
         raise ConfigError(f"{kind.noun} {name} needs arguments, give {kind.need_arguments[name]} instead of its name")
     points = [point for point in _points(kind.group) if point.name == name]
     if not points:
-        names = ", ".join(known(kind)) or "none: no package that adds one is installed"
-        raise ConfigError(f"the {kind.noun} {name!r} is unknown, known are {names}")
+        names = ", ".join(known(kind))
+        advice = f"use one of {names}" if names else "no installed package adds one"
+        raise ConfigError(f"the {kind.noun} {name!r} is unknown: {advice}")
     if len(points) > 1:
         packages = " and ".join(_package(point) for point in points)
         raise ConfigError(f"the {kind.noun} {name} is added by {packages}: remove all of them but one")

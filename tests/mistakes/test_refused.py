@@ -173,7 +173,7 @@ unfit(
 unfit(
     "strategy",
     lambda: PushConsumer("G", NOBODY, strategy="AVERAGE"),
-    "'AVERAGE' is unknown, known are AVG, AVG_BY_CIRCLE",
+    "'AVERAGE' is unknown: use one of AVG, AVG_BY_CIRCLE",
     "strategy",
 )
 refused(

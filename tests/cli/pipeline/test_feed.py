@@ -41,4 +41,4 @@ def test_a_sink_of_a_package_is_handed_every_message(bolide_broker: Broker, tmp_
 def test_an_unknown_sink_starts_no_spark(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["feed", "T", "--sink", "kafka", "--checkpoint", str(tmp_path)])
     assert result.exit_code == 2
-    assert "the sink 'kafka' is unknown, known are parquet, json, rocketmq" in result.output
+    assert "the sink 'kafka' is unknown: use one of parquet, json, rocketmq" in result.output

@@ -156,7 +156,7 @@ async def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
 
     async with Admin(cluster.namesrv_addr) as admin:
         await admin.create_topic("Trains", queues=1)
-        with pytest.raises(ResponseError, match="the dispatcher 'search' is unknown, known are journal") as refused:
+        with pytest.raises(ResponseError, match="the dispatcher 'search' is unknown: use one of journal") as refused:
             await admin.create_topic("Flights", queues=1, attributes="+bolide.dispatchers=journal;search")
         assert refused.value.code == codes.SYSTEM_ERROR
         await admin.create_topic("Flights", queues=1, attributes=picks)
@@ -178,8 +178,8 @@ async def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ("dispatchers=search", "the dispatcher 'search' is unknown, known are journal"),
-        ("brokerHooks=guard;audit", "the broker hook 'audit' is unknown, known are requestLog, guard"),
+        ("dispatchers=search", "the dispatcher 'search' is unknown: use one of journal"),
+        ("brokerHooks=guard;audit", "the broker hook 'audit' is unknown: use one of requestLog, guard"),
     ],
 )
 def test_an_unknown_name_stops_the_start_and_lists_the_known(
@@ -202,7 +202,7 @@ async def test_an_unknown_expression_type_is_answered_with_the_known_ones(cluste
         for _ in range(2):
             answer = await client.request(pull_request(expressionType="XPATH", subscription="//city"), PATIENCE)
             assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED
-            assert "'XPATH' is unknown, known are TAG, SQL92, BEGINS" in str(answer.remark)
+            assert "'XPATH' is unknown: use one of TAG, SQL92, BEGINS" in str(answer.remark)
         answer = await client.request(pull_request(expressionType="BEGINS", subscription="1"), PATIENCE)
         assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED
         assert "'1' is no beginning of a city" in str(answer.remark)
