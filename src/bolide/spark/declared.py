@@ -112,4 +112,4 @@ def _advice(name: str, known: Mapping[str, str], elsewhere: Mapping[str, str]) -
     alike = get_close_matches(name, known, 1, _ALIKE)
     if alike:
         return f": did you mean {known[alike[0]]}?"
-    return f"; known are {', '.join(sorted(known.values()))}"
+    return f": use one of {', '.join(sorted(known.values()))}"

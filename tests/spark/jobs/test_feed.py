@@ -35,5 +35,5 @@ def test_sinks_are_handed_what_topics_hold_and_then_what_came_since(
 
 
 def test_an_unknown_sink_is_refused_before_spark_starts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="the sink 'kafka' is unknown, known are parquet, json, rocketmq"):
+    with pytest.raises(ConfigError, match="the sink 'kafka' is unknown: use one of parquet, json, rocketmq"):
         feed(None, "kafka", {}, {}, checkpoint=str(tmp_path))  # type: ignore[arg-type] # it is never asked

@@ -80,7 +80,7 @@ def test_sinks_get_times_in_utc_whatever_the_zone_of_the_session(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "options", "says"),
     [
-        ("parquet", {"pathh": "x"}, "the option pathh is unknown to this sink, known are path, compression"),
+        ("parquet", {"pathh": "x"}, "the option pathh is unknown to this sink: use one of path, compression"),
         ("parquet", {"path": "x", "compression": "rar"}, "option compression is one of zstd, snappy, gzip, lz4, none"),
         ("json", {"body": "hex"}, "option body is text or base64"),
         ("json", {}, "set the option path"),

@@ -82,7 +82,7 @@ def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() ->
         ({"groupIdPrefix": "a b"}, "groupIdPrefix takes up to 200 letters"),
         ({"groupIdPrefix": "p", "group": "g"}, "options group and groupIdPrefix exclude each other"),
         ({"groupIdPrefix": "p", "startingOffsets": "group"}, "groupIdPrefix .*: set group to use commitOffsets or"),
-        ({"colour": "red"}, "colour is unknown to format rocketmq; known are .*subscribe"),
+        ({"colour": "red"}, "colour is unknown to format rocketmq: use one of .*subscribe"),
         ({"kafka.bootstrap.servers": "h:1"}, "kafka.bootstrap.servers is unknown to format rocketmq: set namesrv"),
         ({"kafka.fetch.max.bytes": "1"}, "is one of Kafka's clients, which are not used"),
         ({"includeHeaders": "true"}, "the column properties always contains them"),

@@ -33,7 +33,7 @@ class SinkTask:
         """Return the options. Raises `OptionError` if one is not among these names."""
         for name in self.options:
             if name not in names:
-                raise OptionError(f"the option {name} is unknown to this sink, known are {', '.join(names)}")
+                raise OptionError(f"the option {name} is unknown to this sink: use one of {', '.join(names)}")
         return dict(self.options)
 
 

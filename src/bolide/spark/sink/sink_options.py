@@ -230,4 +230,4 @@ def _instead(name: str) -> str:
     ours = KAFKA_COLUMNS.get(name.lower())
     if ours in COLUMNS:
         return f"name it {ours}"
-    return f"drop it; known are {', '.join(COLUMNS)}"
+    return f"drop it, or name it like one of {', '.join(COLUMNS)}"
