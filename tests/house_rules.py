@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+import sys
 import tokenize
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -304,6 +305,18 @@ def tests_are_leaves(path: PurePosixPath, text: str) -> Iterator[str]:
                 yield f"{path}:{node.lineno}: imports the test module {module}; move the shared part beside it"
 
 
+def judges_share_no_code(path: PurePosixPath, text: str) -> Iterator[str]:
+    """The reader and the ledger, which judge Bolide, import the standard library and themselves only."""
+    own = ".".join(path.parts[:2])
+    for node in nodes(text) if own in ("proof.ledger", "proof.reader") else ():
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            modules = [node.module]
+        for module in modules:
+            if module.split(".")[0] not in sys.stdlib_module_names and ".".join(module.split(".")[:2]) != own:
+                yield f"{path}:{node.lineno}: imports {module}; a judge shares no code with what it judges"
+
+
 def nothing_swallowed(path: PurePosixPath, text: str) -> Iterator[str]:
     """An error nobody sees never happened; catch the one that is meant."""
     for node in nodes(text):
@@ -424,6 +437,7 @@ PYTHON_RULES: tuple[Rule, ...] = (
     no_fixed_sleeps,
     no_patching,
     tests_are_leaves,
+    judges_share_no_code,
     nothing_swallowed,
     nothing_unfinished,
     one_word_one_thing,

@@ -260,6 +260,13 @@ BREAKS: list[tuple[Rule, str, str, str]] = [
         "imports tests.a from outside tests/",
     ),
     (house_rules.tests_are_leaves, "bench/a.py", "from tests.a import b\n", "imports tests.a from outside tests/"),
+    (
+        house_rules.judges_share_no_code,
+        "proof/reader/a.py",
+        "import struct\nfrom proof.reader.b import c\nfrom bolide.layout.record import decode\n",
+        "proof/reader/a.py:3: imports bolide.layout.record",
+    ),
+    (house_rules.judges_share_no_code, "proof/ledger/a.py", "import proof.kit.wire\n", "imports proof.kit.wire"),
     (house_rules.nothing_swallowed, "src/a.py", "try:\n    f()\nexcept Exception:\n    pass\n", "swallows every error"),
     (house_rules.nothing_swallowed, "src/a.py", "try:\n    f()\nexcept:\n    pass\n", "swallows every error"),
     (house_rules.nothing_unfinished, "src/a.py", f"# {LATER} later\n", "finish it"),

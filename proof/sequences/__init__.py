@@ -1,1 +1,1 @@
-"""Random sequences of what operators and disks do to the Spark pipeline, each judged by a plain reader of the log."""
+"""Random actions of operators and disks under the Spark pipeline; an independent reader of the log judges them."""

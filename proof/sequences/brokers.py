@@ -1,4 +1,4 @@
-"""Name servers and brokers for sequences, what an operator does to them, and the plain reader of their logs."""
+"""Name servers and brokers for sequences, what an operator does to them, and the records of their logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bolide.node.namesrv import NamesrvNode
 from bolide.testing.broker import Broker
 from proof.kit.waiting import wait_until
 from proof.kit.wire import GET_ROUTE, SEND_MESSAGE_V2, Answer, Wire, send_ext
-from proof.sequences.plain import Row, parse
+from proof.reader.records import BLANK, Record, leading
 
 UPDATE_TOPIC, GET_MAX_OFFSET, DELETE_IN_BROKER, DELETE_IN_NAMESRV = 17, 30, 215, 216
 BUSY = 2
@@ -79,10 +79,10 @@ class PlainLog:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._rows: dict[str, list[Row]] = {}
+        self._rows: dict[str, list[Record]] = {}
         self.end = 0
 
-    def rows(self, topic: str) -> list[Row]:
+    def rows(self, topic: str) -> list[Record]:
         """The records of a topic that are still in the files."""
         with self._lock:
             first = self._read()
@@ -104,13 +104,11 @@ class PlainLog:
                 file.seek(max(self.end - base, 0))
                 data = file.read()
             shift = max(self.end - base, 0)
-            self.end, at = base + shift, 0
-            while (row := parse(data, at, base + shift)) is not None:
+            run = leading(data, base + shift)
+            self.end = base + shift + run.end
+            for row in run.records:
                 self._rows.setdefault(row.topic, []).append(row)
-                at += row.size
-                self.end += row.size
-            blank = data[at + 4 : at + 8] == b"\xcb\xd4\x31\x94"
-            if not blank or after < 0:
+            if int.from_bytes(data[run.end + 4 : run.end + 8]) != BLANK or after < 0:
                 break
             self.end = after
         return bases[0][0] if bases else 0
@@ -164,7 +162,7 @@ class Server:
             self._broker.stop()
             self._broker = None
 
-    def rows(self, topic: str) -> list[Row]:
+    def rows(self, topic: str) -> list[Record]:
         """The records of the topic as it is now."""
         return [row for row in self.log.rows(topic) if row.at >= self.deleted.get(topic, 0) and row.queued]
 

@@ -65,7 +65,7 @@ class SparkRuns(TopicRuns):
             return f"spark.read: {self._allowed(error, wanted, False)}"
         got = self._checked(rows, wanted, once=True)
         for broker, row in wanted:
-            if key(broker, row) not in got and not (row.plain_body is None and self._bodies == "drop"):
+            if key(broker, row) not in got and not (row.sent_body is None and self._bodies == "drop"):
                 raise self._missing("spark.read", broker, row)
         return f"spark.read: {len(rows)} rows"
 
@@ -154,7 +154,7 @@ class SparkRuns(TopicRuns):
         bad = next((error for error in errors if error is not None), None)
         if bad is not None:
             return f"{said}: {self._allowed(bad, self._truth(), True)}"
-        wanted = [row.plain_body for _, row in self._truth() if row.plain_body is not None]
+        wanted = [row.sent_body for _, row in self._truth() if row.sent_body is not None]
         return f"{said}: {self._sent_all(said, f'M-{self._topic}', wanted, self._exactly)}"
 
     def _replay(self, step: Step, heard: Heard) -> str:
@@ -202,7 +202,7 @@ class SparkRuns(TopicRuns):
                 self._brokers.set_topic(server, topic, 2)
 
     def _sent_all(self, said: str, topic: str, wanted: list[bytes], once: bool) -> str:
-        held = Counter(row.plain_body for server in self._brokers.up for row in server.rows(topic))
+        held = Counter(row.sent_body for server in self._brokers.up for row in server.rows(topic))
         lacking = [body for body in wanted if body not in held]
         if lacking:
             first = lacking[0][:40]

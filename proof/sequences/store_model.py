@@ -9,20 +9,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proof.sequences.plain import (
-    BLANK,
-    BORN_V6,
-    COMMITTED,
-    COMPRESSED,
-    PREPARED,
-    STORE_V6,
-    Row,
-    checkpoint,
-    parse,
-    record,
-    record_size,
-    unit,
-)
+from proof.reader.errors import Unreadable
+from proof.reader.records import BLANK, BORN_V6, COMMITTED, COMPRESSED, PREPARED, STORE_V6, Record, record_at
+from proof.sequences.writing import checkpoint, record, record_size, unit
 
 TOPICS = ("orders", "payments", "%RETRY%" + "g" * 130, "SCHEDULE_TOPIC_XXXX")
 HALF = "RMQ_SYS_TRANS_HALF_TOPIC"
@@ -36,7 +25,7 @@ BODIES = ("plain", "plain", "plain", "packed", "empty", "poison", "unknown")
 class Facts:
     """What is true of a store, apart from its bytes; copied with them."""
 
-    truth: list[Row] = field(default_factory=list)
+    truth: list[Record] = field(default_factory=list)
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
     """Next queue offset, by queue."""
     at: int = 0
@@ -70,7 +59,7 @@ class Store:
 
     # -- what a broker does
 
-    def append(self, topic: str, queue_id: int, kind: str, size: int, tags: int, transaction: int = 0) -> Row:
+    def append(self, topic: str, queue_id: int, kind: str, size: int, tags: int, transaction: int = 0) -> Record:
         """Append a record and its queue unit."""
         self._cut_torn()
         facts = self.facts
@@ -101,7 +90,7 @@ class Store:
             facts.at = base + self.segment
         facts.now += 1 + size % 50
         offset = facts.ends.get((topic, queue_id), 0)
-        row = Row(facts.at, full, topic, queue_id, offset, flags, facts.now, body, properties)
+        row = Record(facts.at, full, topic, queue_id, offset, flags, facts.now, body, properties)
         self._put_log(facts.at, record(row, wide))
         self._put_unit(row)
         facts.ends[topic, queue_id] = offset + 1
@@ -139,7 +128,7 @@ class Store:
     def torn(self, size: int) -> None:
         """A kill leaves part of a record that was never acknowledged."""
         self.start()
-        row = Row(self.facts.at, 400, "orders", 0, 0, 0, self.facts.now, b"torn" * 50, "")
+        row = Record(self.facts.at, 400, "orders", 0, 0, 0, self.facts.now, b"torn" * 50, "")
         data = record(row)[: 1 + size % 200]
         room = self.segment - self.facts.at % self.segment
         data = data[: max(room - 8, 0)]
@@ -207,16 +196,19 @@ class Store:
         """The files of the log."""
         return sorted(self.root.glob("commitlog/[0-9]*"))
 
-    def now(self, rows: list[Row]) -> dict[int, Row | None]:
-        """What the plain reader finds where these records were written."""
+    def now(self, rows: list[Record]) -> dict[int, Record | None]:
+        """Read the records at the offsets of `rows`; None for unreadable ones. Bodies may be damaged."""
         held = {int(path.name): path.read_bytes() for path in self.files()}
-        found: dict[int, Row | None] = {}
+        found: dict[int, Record | None] = {}
         for row in rows:
             base = row.at // self.segment * self.segment
-            found[row.at] = parse(held[base], row.at - base, base) if base in held else None
+            try:
+                found[row.at] = record_at(held.get(base, b""), row.at - base, base, crc=False)
+            except Unreadable:
+                found[row.at] = None
         return found
 
-    def alive(self) -> list[Row]:
+    def alive(self) -> list[Record]:
         """The records that count: neither expired nor of a deleted topic."""
         files = self.files()
         first = int(files[0].name) if files else self.facts.at
@@ -233,7 +225,7 @@ class Store:
                 break
         return max(ends)
 
-    def silent_tail(self, now: dict[int, Row | None]) -> set[int]:
+    def silent_tail(self, now: dict[int, Record | None]) -> set[int]:
         """Lost records at the end of the log that nothing names, so that no reader can know of them."""
         named = self.named()
         found: set[int] = set()
@@ -257,7 +249,7 @@ class Store:
         base = at // self.segment * self.segment
         self._put(self.root / "commitlog" / f"{base:020d}", at - base, data, self.segment)
 
-    def _put_unit(self, row: Row) -> None:
+    def _put_unit(self, row: Record) -> None:
         if not row.queued:
             return
         at = row.queue_offset * 20

@@ -1,4 +1,4 @@
-"""Every reader and job of store folders, run as Spark runs it, and judged by what the plain reader finds."""
+"""Every reader and job of store folders, run as Spark runs it, and judged by an independent reader."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ from bolide.spark.store.log_scan import Stretch
 from bolide.spark.store.store_schema import TABLES
 from bolide.spark.store.store_source import RocketMQStoreDataSource
 from bolide.spark.verify.verify_job import verify_with
+from proof.reader.log import files_of
+from proof.reader.queues import Unit, read_units
+from proof.reader.records import Record
 from proof.sequences.checkpointed import KILLS, Found, Query, batch_rows
 from proof.sequences.in_process import InProcess
-from proof.sequences.plain import Row, tags_code, units
 from proof.sequences.steps import Heard, Step, Wrong, hearing
 from proof.sequences.store_model import QUEUE_FILE, Store
+from proof.sequences.writing import tags_code
 
 JOBS = ("batch", "now", "poll", "verify", "dispatch", "follow")
 SCHEMA = StructType(
@@ -43,9 +46,13 @@ Key = tuple[int, str]
 """What tells a record from every other of a sequence: its place and its id."""
 
 
-def key(row: Row) -> Key:
+def key(row: Record) -> Key:
     """The key of a record."""
-    return row.at, row.properties.split("\2", 1)[0]
+    return row.at, row.properties_text.split("\2", 1)[0]
+
+
+def _units(folder: Path) -> list[Unit]:
+    return [one for one in read_units(files_of(folder), past_holes=True) if one.size > 0]
 
 
 @dataclass
@@ -133,7 +140,7 @@ class Runs:
             if row.at in got or row.at in silent:
                 continue
             if here is not None and ((some and here.topic != "orders") or here.stored_ms < since):
-                continue  # the plain reader does not want it either, as it stands now
+                continue  # the record in the file does not match the filter any more
             if here is None and since and self._may_be_skipped(row, since):
                 continue
             if some and prune and store.facts.hurt & {"queues", "queue orders"} and self._ends_early("orders"):
@@ -142,7 +149,7 @@ class Runs:
                 raise self._missing(said, row, here)
         return f"{said}: {len(rows)} rows of {len(wanted)}"
 
-    def _may_be_skipped(self, row: Row, since: int) -> bool:
+    def _may_be_skipped(self, row: Record, since: int) -> bool:
         """Files whose records are older than asked for are not read."""
         return row.stored_ms < since or bool(self._store.facts.hurt)
 
@@ -150,8 +157,8 @@ class Runs:
         """Whether a queue of the topic has fewer units than records."""
         for (name, queue_id), end in self._store.facts.ends.items():
             if name == topic and end:
-                held = units(self._store.root / "consumequeue" / name / str(queue_id))
-                if not held or held[-1][0] != end - 1:
+                held = _units(self._store.root / "consumequeue" / name / str(queue_id))
+                if not held or held[-1].number != end - 1:
                     return True
         return False
 
@@ -220,7 +227,7 @@ class Runs:
                 raise self._missing(said, row, here)
         return f"{len(rows)} rows" + (" before the kill" if killed else "")
 
-    def _durable(self) -> list[Row]:
+    def _durable(self) -> list[Record]:
         """The records that a stream must have read."""
         facts = self._store.facts
         if facts.clean:
@@ -295,7 +302,7 @@ class Runs:
         return f"{said}: {sum(one.records for one in done)} records"
 
     def _dispatched(
-        self, out: Path, wanted: list[Row], now: dict[int, Row | None], told: list[tuple[int, int]], said: str
+        self, out: Path, wanted: list[Record], now: dict[int, Record | None], told: list[tuple[int, int]], said: str
     ) -> None:
         """Raise Wrong unless the queue files in a folder have a unit for each of these records, or a word."""
         silent = self._store.silent_tail(now)
@@ -307,10 +314,10 @@ class Runs:
             queue = (row.topic, row.queue_id) if here is None else (here.topic, here.queue_id)
             if queue not in held:
                 folder = out / "consumequeue" / queue[0] / str(queue[1])
-                held[queue] = {at: code for _, at, _, code in units(folder)}
+                held[queue] = {one.at: one.code for one in _units(folder)}
             if here is None and row.at not in held[queue]:  # else it was dispatched before it was damaged
                 raise self._missing(said, row, here)
-            if here == row and held[queue].get(row.at) != tags_code(row.tags):
+            if here == row and held[queue].get(row.at) != tags_code(row):
                 raise Wrong(f"{said}: {row.topic}:{row.queue_id} has no right unit for the record at {row.at}")
 
     # -- the judgement
@@ -323,22 +330,22 @@ class Runs:
         except Exception as error:
             raise Wrong(f"a run crashed with {type(error).__name__}: {error}") from error
 
-    def _allowed(self, error: BolideError, skip: bool, wanted: list[Row]) -> str:
+    def _allowed(self, error: BolideError, skip: bool, wanted: list[Record]) -> str:
         """The error in short, if a run may end with it."""
         text = f"{type(error).__name__}: {error}"
         names = (str(self._store.root), "offset", "deleted-topics", str(self._out))
         if not any(name in text for name in names):
             raise Wrong(f"an error that names no place: {text}")
         facts = self._store.facts
-        bad = any(row.plain_body is None for row in wanted)
+        bad = any(row.sent_body is None for row in wanted)
         if not (facts.hurt or self._replaced or bad or "deleted the file" in text):
             raise Wrong(f"an error without a reason: {text}")
         if skip and type(error).__name__ in ("CorruptStore", "BadBody"):
             raise Wrong(f"damage is to be skipped, and it stops the run: {text}")
         return text.replace(str(self._store.root), "STORE")[:160]
 
-    def _checked(self, rows: list[Found], now: dict[int, Row | None], once: bool = True) -> set[int]:
-        """The places of these rows, each as the plain reader finds it."""
+    def _checked(self, rows: list[Found], now: dict[int, Record | None], once: bool = True) -> set[int]:
+        """The places of these rows, each as the reader finds it."""
         got: set[int] = set()
         for row in rows:
             at = row["physical_offset"]
@@ -346,21 +353,21 @@ class Runs:
                 raise Wrong(f"the record at {at} came twice")
             got.add(at)
             here = now.get(at)
-            if here is not None and (here.plain_body, here.queue_offset) != (row["body"], row["queue_offset"]):
+            if here is not None and (here.sent_body, here.queue_offset) != (row["body"], row["queue_offset"]):
                 raise Wrong(f"the record at {at} came as another: {row}")
         return got
 
-    def _told(self, row: Row, here: Row | None, heard: Heard) -> bool:
+    def _told(self, row: Record, here: Record | None, heard: Heard) -> bool:
         """Whether the run said that it left this record out."""
         for line in heard.lines:
             for size, at in _RANGE.findall(line):
                 if int(at) < row.at + row.size and row.at < int(at) + int(size):
                     return True
-            if here is not None and here.plain_body is None and _BODIES.search(line):
+            if here is not None and here.sent_body is None and _BODIES.search(line):
                 return True
         return False
 
-    def _missing(self, said: str, row: Row, here: Row | None) -> Wrong:
+    def _missing(self, said: str, row: Record, here: Record | None) -> Wrong:
         state = "is gone from the log" if here is None else "is in the log"
         return Wrong(f"{said}: no error, and without {row.topic[:20]}:{row.queue_id} offset {row.queue_offset} at "
                      f"physical offset {row.at}, which {state}")  # fmt: skip

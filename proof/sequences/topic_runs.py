@@ -1,4 +1,4 @@
-"""Every reader and job of a topic, run as Spark runs it, and judged by what the plain reader finds in the logs."""
+"""Every reader and job of a topic, run as Spark runs it, and judged by an independent reader of the logs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import sink_options
 from bolide.spark.sink.writer import StreamWriter
 from bolide.spark.source.stream_offset import read_offset
+from proof.reader.records import Record
 from proof.sequences.brokers import Brokers
 from proof.sequences.checkpointed import KILLS, Found, Killed, Query, batch_rows
-from proof.sequences.plain import Row
 from proof.sequences.steps import Heard, Step, Wrong, hearing
 
 JOBS = ("batch", "now", "poll", "mirror", "read_back")
@@ -44,9 +44,9 @@ Key = tuple[str, int, str]
 """What tells a message from every other of a sequence: its broker, its place in the log, its id."""
 
 
-def key(broker: str, row: Row) -> Key:
+def key(broker: str, row: Record) -> Key:
     """The key of a message."""
-    return broker, row.at, row.properties.split("\2", 1)[0]
+    return broker, row.at, row.properties_text.split("\2", 1)[0]
 
 
 @dataclass
@@ -138,7 +138,7 @@ class TopicRuns:
             options["pullBatchSize"], options["pullsInFlight"] = str(1 + step.one(4, 4)), str(1 + step.one(5, 3))
         said = "batch read" + (f" tags={tags}" if tags else "")
         rows, error = self._tried(lambda: batch_rows(RocketMQDataSource(CaseInsensitiveDict(options)).reader(SCHEMA)))
-        wanted = [(broker, row) for broker, row in self._truth() if not tags or row.tags == tags]
+        wanted = [(broker, row) for broker, row in self._truth() if not tags or row.properties.get("TAGS") == tags]
         if error is not None:
             return f"{said}: {self._allowed(error, wanted, False)}"
         got = self._checked(rows, wanted, once=True)
@@ -210,13 +210,13 @@ class TopicRuns:
                 raise self._missing(said, broker, row)
         return f"{len(rows)} rows"
 
-    def _place(self, broker: str, row: Row) -> str:
+    def _place(self, broker: str, row: Record) -> str:
         return f"{self._topic}@{broker}:{row.queue_id}"
 
     def _is_up(self, broker: str) -> bool:
         return any(server.name == broker for server in self._brokers.up)
 
-    def _away(self, reading: Reading) -> list[tuple[str, Row]]:
+    def _away(self, reading: Reading) -> list[tuple[str, Record]]:
         """Unread messages of brokers that do not run, in queues that the query has read from."""
         return [
             (server.name, row)
@@ -304,8 +304,8 @@ class TopicRuns:
 
     # -- the judgement
 
-    def _truth(self) -> list[tuple[str, Row]]:
-        """The messages of the topic, by broker, as the plain reader finds them in the logs of those that have it."""
+    def _truth(self) -> list[tuple[str, Record]]:
+        """The messages of the topic, by broker, as the reader finds them in the logs of those that have it."""
         route = self._brokers.route(self._topic)
         return [
             (server.name, row)
@@ -325,19 +325,19 @@ class TopicRuns:
     def _is_loss(self, error: BolideError) -> bool:
         return type(error).__name__ in ("DataLost", "JobFailed")
 
-    def _allowed(self, error: BolideError, wanted: list[tuple[str, Row]], stream: bool) -> str:
+    def _allowed(self, error: BolideError, wanted: list[tuple[str, Record]], stream: bool) -> str:
         text = f"{type(error).__name__}: {error}"
         if self._topic not in text and not any(server.name in text for server in self._brokers.servers):
             raise Wrong(f"an error that names no place: {text}")
         if "the body of" in text:
-            if self._bodies != "fail" or all(row.plain_body is not None for _, row in wanted):
+            if self._bodies != "fail" or all(row.sent_body is not None for _, row in wanted):
                 raise Wrong(f"an error without a reason: {text}")
         elif not self.disturbed and "has no route" not in text:
             raise Wrong(f"an error without a reason: {text}")
         return text[:160]
 
-    def _checked(self, rows: list[Found], wanted: list[tuple[str, Row]], once: bool) -> set[Key]:
-        """The keys of these rows, each with the body that the plain reader finds."""
+    def _checked(self, rows: list[Found], wanted: list[tuple[str, Record]], once: bool) -> set[Key]:
+        """The keys of these rows, each with the body that the reader finds."""
         truth = {(broker, row.at): row for broker, row in wanted}
         got: set[Key] = set()
         places: set[tuple[str, int]] = set()
@@ -349,19 +349,19 @@ class TopicRuns:
             row = truth.get(place)
             if row is None:
                 continue  # destroyed since
-            if row.plain_body == found["body"] and row.queue_offset == found["queue_offset"]:
+            if row.sent_body == found["body"] and row.queue_offset == found["queue_offset"]:
                 got.add(key(place[0], row))
             elif once:
                 raise Wrong(f"the message at {place} came as another: {found}")
         return got
 
-    def _dropped(self, row: Row, heard: Heard) -> bool:
+    def _dropped(self, row: Record, heard: Heard) -> bool:
         """Whether a message has no readable body, was to be dropped, and was counted."""
-        if row.plain_body is not None or self._bodies != "drop":
+        if row.sent_body is not None or self._bodies != "drop":
             return False
         return any(_BODIES.search(line) for line in heard.lines)
 
-    def _missing(self, said: str, broker: str, row: Row) -> Wrong:
+    def _missing(self, said: str, broker: str, row: Record) -> Wrong:
         return Wrong(
             f"{said}: no error, and without {self._topic}@{broker}:{row.queue_id} offset {row.queue_offset}, which is "
             "in the log"

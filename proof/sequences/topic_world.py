@@ -8,9 +8,9 @@ import zlib
 from collections import Counter
 from pathlib import Path
 
+from proof.reader.records import COMPRESSED
 from proof.sequences.brokers import Brokers, Sent, Server
 from proof.sequences.java import java_brokers
-from proof.sequences.plain import COMPRESSED
 from proof.sequences.sessions import SESSION
 from proof.sequences.spark_runs import SPARK_JOBS, SparkRuns
 from proof.sequences.steps import Step, weighted

@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from proof.reader.errors import Unreadable
+from proof.reader.log import files_of, read_log
+from proof.reader.records import Record, record_at
 from proof.sequences.__main__ import CORPUS, main, sequences
 from proof.sequences.kinds import SHARES, kind_named
-from proof.sequences.plain import Row, parse, record, record_size, records
 from proof.sequences.runner import drawn, kept, play, save, shrunk, story
 from proof.sequences.steps import Step, Wrong, listen, weighted
 from proof.sequences.store_model import Store
+from proof.sequences.writing import record, record_size
 from tests.golden.stores import golden_store
 
 SEED = 20261122
@@ -114,27 +117,29 @@ def test_a_failure_is_shrunk_to_the_steps_that_matter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["5.5.0-clean", "4.9.7-ext"])
-def test_the_plain_reader_reads_what_java_wrote(name: str) -> None:
+def test_the_reader_reads_what_java_wrote(name: str) -> None:
     golden = golden_store(name)
-    found = [(row.at, row.size, row.topic, row.queue_offset) for row in records(golden.root / "commitlog")]
-    assert found == [
+    log = read_log(files_of(golden.root / "commitlog"))
+    assert log.fault == ""
+    assert [(row.at, row.size, row.topic, row.queue_offset) for row in log.records] == [
         (one["physicalOffset"], one["storeSize"], one["topic"], one["queueOffset"]) for one in golden.log()
     ]
 
 
 @pytest.mark.parametrize("flags", [0, 16, 32, 48])
-def test_the_plain_writer_writes_what_the_plain_reader_reads(flags: int) -> None:
+def test_the_writer_writes_what_the_reader_reads(flags: int) -> None:
     for topic, wide in (("orders", False), ("%RETRY%" + "g" * 130, True)):
         properties = "UNIQ_KEY\1x\2TAGS\1A\2"
         size = record_size(topic, b"body", properties, flags, wide)
-        row = Row(700, size, topic, 3, 9, flags, 1_767_225_600_000, b"body", properties)
+        row = Record(700, size, topic, 3, 9, flags, 1_767_225_600_000, b"body", properties)
         data = record(row, wide)
         assert len(data) == size
-        assert parse(b"x" * 100 + data, 100, 600) == row
-        assert row.tags == "A"
+        assert record_at(b"x" * 100 + data, 100, 600) == row
+        assert row.properties["TAGS"] == "A"
         for at in (4, 30, size - len(properties) - 1):
             broken = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
-            assert parse(b"x" * 100 + broken, 100, 600) is None
+            with pytest.raises(Unreadable):
+                record_at(b"x" * 100 + broken, 100, 600, crc=False)
 
 
 def test_a_silent_reader_would_be_noticed(tmp_path: Path) -> None:

@@ -1,0 +1,5 @@
+"""The error of all readers."""
+
+
+class Unreadable(ValueError):
+    """The bytes do not have the expected format."""
