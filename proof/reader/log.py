@@ -31,6 +31,8 @@ def read_log(files: Iterable[tuple[int, bytes]]) -> Log:
     """Read all records up to zeros or damage."""
     log: Log | None = None
     for start, data in files:
+        if not data:
+            continue
         if log is None:
             log = Log(begin=start, end=start)
         if start != log.end:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from proof.reader.errors import Unreadable
-from proof.reader.log import files_of, read_log
 from proof.reader.records import Record, record_at
 from proof.sequences.__main__ import CORPUS, main, sequences
 from proof.sequences.kinds import SHARES, kind_named
@@ -20,7 +19,6 @@ from proof.sequences.runner import drawn, kept, play, save, shrunk, story
 from proof.sequences.steps import Step, Wrong, listen, weighted
 from proof.sequences.store_model import Store
 from proof.sequences.writing import record, record_size
-from tests.golden.stores import golden_store
 
 SEED = 20261122
 
@@ -114,16 +112,6 @@ def test_a_failure_is_shrunk_to_the_steps_that_matter(tmp_path: Path) -> None:
     assert said.splitlines()[1:3] == ["    0 A", "    1 B: (it ended here)"]
     assert f"--kind rusty --only {failing} --steps {','.join(map(str, failure.steps))}" in said
     assert len(told) == 1
-
-
-@pytest.mark.parametrize("name", ["5.5.0-clean", "4.9.7-ext"])
-def test_the_reader_reads_what_java_wrote(name: str) -> None:
-    golden = golden_store(name)
-    log = read_log(files_of(golden.root / "commitlog"))
-    assert log.fault == ""
-    assert [(row.at, row.size, row.topic, row.queue_offset) for row in log.records] == [
-        (one["physicalOffset"], one["storeSize"], one["topic"], one["queueOffset"]) for one in golden.log()
-    ]
 
 
 @pytest.mark.parametrize("flags", [0, 16, 32, 48])

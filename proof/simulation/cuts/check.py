@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from proof.simulation.cuts import raw
+from proof.reader.errors import Unreadable
+from proof.reader.index import key_hash, read_index
+from proof.reader.log import read_log
+from proof.reader.queues import Unit, java_hash, read_units
+from proof.reader.records import Record
+from proof.reader.tables import read_json
 from proof.simulation.cuts.book import DONE, REFUSED, Book, Sent
 from proof.simulation.cuts.machine import ROOT
 from proof.simulation.disk import Disk
@@ -41,12 +48,12 @@ ADDED: Final = {
 class Store:
     """What the files say."""
 
-    records: list[raw.Record]
+    records: list[Record]
     begin: int
     end: int
     marks: dict[str, int]
 
-    def gone(self, record: raw.Record) -> bool:
+    def gone(self, record: Record) -> bool:
         """True for a record of a topic that was deleted after it."""
         return record.at < self.marks.get(record.topic, 0)
 
@@ -65,17 +72,17 @@ class Checks:
     def _read(self, path: str) -> bytes | None:
         return self._disk.content(path)
 
-    def _names(self, folder: str) -> list[str]:
-        return self._disk.names(folder)
+    def _files(self, folder: str) -> Iterator[tuple[int, bytes]]:
+        return _files(self._disk.names, self._disk.content, folder)
 
     def store(self) -> Store:
         """Read the log and the marks."""
-        records, begin, end = raw.read_log(self._read, self._names, ROOT)
+        log = read_log(self._files("commitlog"))
         marks: dict[str, int] = {}
         for line in (self._read(ROOT + "/deleted-topics") or b"").split(b"\n")[:-1]:
             mark = json.loads(line)
             marks[mark["topic"]] = mark["offset"]
-        return Store(records, begin, end, marks)
+        return Store(log.records, log.begin, log.end, marks)
 
     def before_cut(self) -> None:
         """With an asynchronous flush: note what must survive, which is what the worst power cut would leave."""
@@ -83,8 +90,8 @@ class Checks:
             return
         worst = self._disk.clone()
         worst.power_cut(0)
-        records, _, _ = raw.read_log(worst.read_file, worst.list_dir, ROOT)
-        whole = next((n for n, record in enumerate(records) if b"\0" in record.properties), len(records))
+        records = read_log(_files(worst.list_dir, worst.read_file, "commitlog")).records
+        whole = next((n for n, record in enumerate(records) if "\0" in record.properties_text), len(records))
         found = [(record, self._sent(record)) for record in records[:whole]]
         stored = {sent.uid for record, sent in found if sent is not None and sent.place == record.at}
         self._book.survive(stored, {s.uid for r, s in found if s is not None and r.topic == s.topic})
@@ -99,7 +106,7 @@ class Checks:
         self._settle(store)
         return wrong
 
-    def _sent(self, record: raw.Record) -> Sent | None:
+    def _sent(self, record: Record) -> Sent | None:
         return self._book.sent.get(record.body.split(b"|", 1)[0].decode("ascii", "replace"))
 
     def _unknown_records(self, store: Store) -> list[str]:
@@ -166,7 +173,11 @@ class Checks:
     # -- tables --
 
     def _table(self, name: str) -> Any:
-        return raw.read_json(self._read, f"{ROOT}/config/{name}.json") or {}
+        """Read a table, or its older copy if it is unreadable."""
+        for path in (f"{ROOT}/config/{name}.json", f"{ROOT}/config/{name}.json.bak"):
+            with suppress(Unreadable):
+                return read_json(self._read(path) or b"") or {}
+        return {}
 
     def _topics(self) -> list[str]:
         wrong: list[str] = []
@@ -238,36 +249,35 @@ class Checks:
         for name in ("abort",):
             if self._read(f"{ROOT}/{name}") is not None:
                 wrong.append(f"a clean stop left {name}")
-        expected: dict[tuple[str, int], list[raw.Record]] = defaultdict(list)
+        expected: dict[tuple[str, int], list[Record]] = defaultdict(list)
         for record in store.records:
-            if record.in_queue and not store.gone(record):
+            if record.queued and not store.gone(record):
                 expected[record.topic, record.queue_id].append(record)
-        for topic in self._names(ROOT + "/consumequeue"):
-            for queue_id in self._names(f"{ROOT}/consumequeue/{topic}"):
+        for topic in self._disk.names(ROOT + "/consumequeue"):
+            for queue_id in self._disk.names(f"{ROOT}/consumequeue/{topic}"):
                 records = expected.pop((topic, int(queue_id)), [])
-                units = raw.read_queue(self._read, self._names, ROOT, topic, queue_id)
+                files = self._files(f"consumequeue/{topic}/{queue_id}")
+                units = {unit.number: unit for unit in read_units(files)}
                 wrong += self._queue(f"{topic} {queue_id}", records, units, store)
         wrong += [f"{topic} {queue_id} has {len(r)} records and no queue" for (topic, queue_id), r in expected.items()]
         return wrong + self._index(store)
 
-    def may_be_gone(self, record: raw.Record) -> bool:
+    def may_be_gone(self, record: Record) -> bool:
         """True when what leads to a record may be deleted already, and the record not yet."""
-        return self._book.expiry_asked and record.stored_at <= self.expired
+        return self._book.expiry_asked and record.stored_ms <= self.expired
 
-    def _queue(
-        self, name: str, records: list[raw.Record], units: dict[int, tuple[int, int, int]], store: Store
-    ) -> list[str]:
+    def _queue(self, name: str, records: list[Record], units: dict[int, Unit], store: Store) -> list[str]:
         wrong: list[str] = []
-        left = {number: unit for number, unit in units.items() if unit[0] >= store.begin}
+        left = {number: unit for number, unit in units.items() if unit.at >= store.begin}
         first = min(units, default=0)
         for record in records:
             if record.queue_offset < first and self.may_be_gone(record):
                 continue
             unit = left.pop(record.queue_offset, None)
-            if unit is None or unit[:2] != (record.at, record.size):
+            if unit is None or (unit.at, unit.size) != (record.at, record.size):
                 wrong.append(f"{name}: unit {record.queue_offset} is {unit}, the record is at {record.at}")
-            elif unit[2] != _tags_code(record):
-                wrong.append(f"{name}: unit {record.queue_offset} has the tags code {unit[2]}")
+            elif unit.code != _tags_code(record):
+                wrong.append(f"{name}: unit {record.queue_offset} has the tags code {unit.code}")
         if left:
             wrong.append(f"{name}: units {sorted(left)[:5]} name no record of the queue")
         numbers = [record.queue_offset for record in records]
@@ -277,17 +287,17 @@ class Checks:
 
     def _index(self, store: Store) -> list[str]:
         wrong: list[str] = []
-        entries = Counter(raw.read_index(self._read, self._names, ROOT, self._slots))
+        entries = Counter(read_index((data for _, data in self._files("index")), self._slots))
         known = set()
         for record in store.records:
-            pairs = record.pairs()
+            pairs = record.properties
             if record.sys_flag & 0xC == 0xC:
                 continue
             keys = [pairs.get("UNIQ_KEY", ""), *pairs.get("KEYS", "").split(" ")]
             keys += ["T#" + pairs["TAGS"]] if pairs.get("TAGS") else []
             for key in keys:
                 if key:
-                    entry = (raw.key_hash(record.topic, key), record.at)
+                    entry = (key_hash(record.topic, key), record.at)
                     known.add(entry)
                     if not entries[entry] and not self.may_be_gone(record):
                         wrong.append(f"the index lacks {key} of {record.topic}, whose record is at {record.at}")
@@ -322,11 +332,20 @@ class Checks:
         return wrong
 
 
-def _other_properties(record: raw.Record, sent: Sent) -> list[str]:
+def _files(
+    names: Callable[[str], list[str]], read: Callable[[str], bytes | None], folder: str
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the bytes of each file of a folder of the store."""
+    for name in names(f"{ROOT}/{folder}"):
+        if name.isdigit():
+            yield int(name), read(f"{ROOT}/{folder}/{name}") or b""
+
+
+def _other_properties(record: Record, sent: Sent) -> list[str]:
     """What differs from what was sent."""
-    if b"\0" in record.properties:
-        return [f"its properties have zeros in them: {record.properties!r}"]
-    found = record.pairs()
+    if "\0" in record.properties_text:
+        return [f"its properties have zeros in them: {record.properties_text!r}"]
+    found = record.properties
     wanted = dict(sent.properties)
     if sent.kind == "batch":
         found = {name: value for name, value in found.items() if name not in ADDED}
@@ -338,8 +357,7 @@ def _other_properties(record: raw.Record, sent: Sent) -> list[str]:
     return wrong
 
 
-def _tags_code(record: raw.Record) -> int:
-    pairs = record.pairs()
+def _tags_code(record: Record) -> int:
     if record.topic == SCHEDULE:
-        return record.stored_at + LEVELS_MS[record.queue_id]
-    return raw.java_hash(pairs["TAGS"]) if pairs.get("TAGS") else 0
+        return record.stored_ms + LEVELS_MS[record.queue_id]
+    return java_hash(record.properties.get("TAGS", ""))

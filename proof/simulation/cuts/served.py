@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-
 from bolide.remoting import codes
 from bolide.remoting.command import Command
-from proof.simulation.cuts import raw
+from proof.reader.errors import Unreadable
+from proof.reader.records import Record, read_records
 from proof.simulation.cuts.check import Checks
 from proof.simulation.cuts.history import Clients
 
@@ -14,10 +13,8 @@ from proof.simulation.cuts.history import Clients
 def not_served(clients: Clients, checks: Checks, topic: str, queue_id: int) -> list[str]:
     """Pull a queue from its start; what differs from the records that the log has of it."""
     store = checks.store()
-    wanted = [
-        r for r in store.records if (r.topic, r.queue_id) == (topic, queue_id) and r.in_queue and not store.gone(r)
-    ]
-    got: list[raw.Record] = []
+    wanted = [r for r in store.records if (r.topic, r.queue_id) == (topic, queue_id) and r.queued and not store.gone(r)]
+    got: list[Record] = []
     answers: list[Command] = []
     offset, code = 0, codes.SUCCESS
     while code in (codes.SUCCESS, codes.PULL_RETRY_IMMEDIATELY, codes.PULL_OFFSET_MOVED):
@@ -27,7 +24,10 @@ def not_served(clients: Clients, checks: Checks, topic: str, queue_id: int) -> l
         if not answers:
             return [f"a pull of {topic} {queue_id} from {offset} is not answered"]
         code = answers[0].code
-        got += _records(answers[0].body)
+        try:
+            got += read_records(answers[0].body)
+        except Unreadable as error:
+            return [f"{topic} {queue_id} serves bytes from {offset} on with {error}"]
         next_offset = int(answers[0].ext().get("nextBeginOffset", offset))
         if next_offset <= offset:
             break
@@ -40,15 +40,3 @@ def not_served(clients: Clients, checks: Checks, topic: str, queue_id: int) -> l
     return [
         f"{topic} {queue_id} serves other bytes than the log has" for a, b in zip(got, wanted, strict=True) if a != b
     ]
-
-
-def _records(body: bytes) -> list[raw.Record]:
-    found: list[raw.Record] = []
-    place = 0
-    while place + 36 <= len(body):
-        record = raw.record_at(body, place, struct.unpack_from(">q", body, place + 28)[0])
-        if record is None:
-            break
-        found.append(record)
-        place += record.size
-    return found

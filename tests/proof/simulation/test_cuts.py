@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from proof.simulation.cuts import raw
 from proof.simulation.cuts.__main__ import main
 from proof.simulation.cuts.every_call import SCENARIOS, Case, problems_of
 from proof.simulation.cuts.life import Life
@@ -42,8 +41,3 @@ def test_a_store_that_loses_what_it_acknowledged_is_found_out() -> None:
     start = lost.place - lost.place % life.options.shape.mapped_file_size_commit_log
     life.disk.flip(f"/machine/store/commitlog/{start:020d}", lost.place - start + 30)
     assert any(lost.uid in problem and "is lost" in problem for problem in life.checks.after_recovery(True))
-
-
-def test_the_files_are_read_by_other_code() -> None:
-    assert raw.java_hash("hello") == 99162322 and raw.key_hash("T", "k") == abs(raw.java_hash("T#k"))
-    assert raw.record_at(bytes(200), 0, 0) is None

@@ -1,0 +1,39 @@
+"""The independent reader, against stores of Java's brokers and their manifests."""
+
+from __future__ import annotations
+
+import pytest
+
+from proof.reader.index import key_hash, read_index
+from proof.reader.log import files_of, read_log
+from proof.reader.queues import java_hash, read_units
+from tests.golden.stores import golden_store
+
+
+@pytest.mark.parametrize("name", ["5.5.0-clean", "4.9.7-clean", "4.9.7-ext"])
+def test_log_of_java_is_read(name: str) -> None:
+    golden = golden_store(name)
+    log = read_log(files_of(golden.root / "commitlog"))
+    assert log.fault == ""
+    assert [(one.at, one.size, one.topic, one.queue_offset, one.crc) for one in log.records] == [
+        (one["physicalOffset"], one["storeSize"], one["topic"], one["queueOffset"], one["bodyCRC"])
+        for one in golden.log()
+    ]
+
+
+@pytest.mark.parametrize("name", ["5.5.0-clean", "4.9.7-clean"])
+def test_queues_and_index_of_java_are_read(name: str) -> None:
+    golden = golden_store(name)
+    records = {one.at: one for one in read_log(files_of(golden.root / "commitlog")).records}
+    found = set()
+    for topic, queue_id, files in golden.queues():
+        for number, at, size, code in read_units(files):
+            one = records[at]
+            assert (one.topic, one.queue_id, one.queue_offset, one.size) == (topic, queue_id, number, size)
+            assert topic == "SCHEDULE_TOPIC_XXXX" or code == java_hash(one.properties.get("TAGS", ""))
+            found.add(at)
+    assert found == {one.at for one in records.values() if one.queued}
+    entries = set(read_index((data for _, data in golden.index_files()), golden.shape.index_slots))
+    keys = [(key_hash(one.topic, key), one.at) for one in records.values() if one.sys_flag & 0xC != 0xC
+            for key in one.properties.get("KEYS", "").split()]  # fmt: skip
+    assert len(keys) > 100 and entries.issuperset(keys)
