@@ -25,8 +25,8 @@ from bench.servers.machine import anonymous_mb, exact_seconds
 from bench.servers.servers import BolideBroker
 from bench.servers.stopping import Failed
 
-from proof.kit.records import stored
 from proof.kit.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, Wire, frame, header, pull_ext, query_ext
+from proof.reader.records import read_records
 
 Figures = dict[str, float]
 QUEUES = 8
@@ -170,7 +170,7 @@ def log(gigabytes: int, home: Path, seconds: float) -> Figures:
     with _broker(home) as broker:
         figures = _sends(broker, seconds)
         with Wire(broker.port) as wire:
-            first = stored(wire.ask(PULL_MESSAGE, pull_ext("grown", 0, 0)).body)[0].physical_offset
+            first = read_records(wire.ask(PULL_MESSAGE, pull_ext("grown", 0, 0)).body)[0].at
         if first < (gigabytes - 1) * _SEGMENT:
             raise Failed(f"the first message stands at {first:,} in the log, not after {gigabytes - 1} GiB")
         pulled = run_load(broker.port, Load(Shape(8, 1), "pull", topic="grown"), seconds)
@@ -281,7 +281,7 @@ def keys(count: int, home: Path, seconds: float) -> Figures:
 def _found(wire: Wire, key: int) -> bool:
     name = f"{key:012}"
     answer = wire.ask(QUERY_MESSAGE, query_ext("grown", name))
-    return answer.code == SUCCESS and any(one.properties["KEYS"] == name for one in stored(answer.body))
+    return answer.code == SUCCESS and any(one.properties["KEYS"] == name for one in read_records(answer.body))
 
 
 _SEND_FIGURES = (

@@ -4,14 +4,14 @@ It is asked over its port, by requests that both brokers know, so that neither i
 """
 
 import json
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.servers.stopping import Failed
 
-from proof.kit.records import stored
 from proof.kit.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, Wire, pull_ext, query_ext
+from proof.reader.errors import Unreadable
+from proof.reader.records import read_records
 
 RUNTIME_INFO = 28
 GET_MAX_OFFSET = 30
@@ -41,12 +41,12 @@ def expect(log: Path, topic: str, queues: int, messages: int, segment_size: int)
     ends = {number: messages // queues + (number < messages % queues) for number in range(queues)}
     number = (messages - 1) % queues
     try:
-        last = stored(data)[0]
-    except (AssertionError, IndexError, struct.error):
+        last = read_records(data)[0]
+    except (Unreadable, IndexError):
         last = None
     if at < 0 or any(behind) or last is None or (last.queue_id, last.queue_offset) != (number, ends[number] - 1):
         raise Failed(f"{log} does not contain {messages:,} messages: delete the folder, it is created again")
-    return Expected(topic, ends, last.properties["UNIQ_KEY"], last.physical_offset)
+    return Expected(topic, ends, last.properties["UNIQ_KEY"], last.at)
 
 
 def what_is_missing(port: int, expected: Expected) -> str:
@@ -57,7 +57,7 @@ def what_is_missing(port: int, expected: Expected) -> str:
     try:
         with Wire(port, _ANSWER_SECONDS) as wire:
             return _queues(wire, expected) or _key(wire, expected)
-    except (AssertionError, OSError) as error:
+    except (AssertionError, OSError, Unreadable) as error:
         return f"it cannot be asked: {error}"
 
 
@@ -84,13 +84,13 @@ def _queues(wire: Wire, expected: Expected) -> str:
         if answer.code != SUCCESS or found != end:
             return f"queue {queue_id} ends at {found:,} of {end:,}"
         pulled = wire.ask(PULL_MESSAGE, pull_ext(expected.topic, queue_id, end - 1))
-        if pulled.code != SUCCESS or [one.queue_offset for one in stored(pulled.body)] != [end - 1]:
+        if pulled.code != SUCCESS or [one.queue_offset for one in read_records(pulled.body)] != [end - 1]:
             return f"the last message of queue {queue_id} is not pulled (code {pulled.code})"
     return ""
 
 
 def _key(wire: Wire, expected: Expected) -> str:
     answer = wire.ask(QUERY_MESSAGE, query_ext(expected.topic, expected.last_key))
-    if answer.code == SUCCESS and expected.last_offset in [one.physical_offset for one in stored(answer.body)]:
+    if answer.code == SUCCESS and expected.last_offset in [one.at for one in read_records(answer.body)]:
         return ""
     return f"the last message is not found by its key (code {answer.code})"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proof.kit.records import stored
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from proof.reader.records import read_records
 
 
 class Acknowledged:
@@ -35,7 +35,7 @@ def bodies_at(port: int) -> list[bytes]:
     found: list[bytes] = []
     with Wire(port) as wire:
         while (answer := wire.ask(PULL_MESSAGE, pull_ext("T", 0, len(found)))).code == SUCCESS:
-            records = stored(answer.body)
+            records = read_records(answer.body)
             assert [record.queue_offset for record in records] == list(range(len(found), len(found) + len(records)))
             found += [record.body for record in records]
     assert answer.ext.get("nextBeginOffset") == str(len(found)), f"after {len(found)} messages: {answer}"

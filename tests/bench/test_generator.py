@@ -12,9 +12,9 @@ from bench.servers.servers import NullServer
 from bench.servers.stopping import Failed
 
 from proof.kit.our_processes import OurBroker
-from proof.kit.records import Stored, stored
 from proof.kit.small import NEVER_BUSY
 from proof.kit.wire import PULL_MESSAGE, SUCCESS, Wire, frame, header, pull_ext
+from proof.reader.records import Record, read_records
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the bench is built with a C compiler")
 QUEUES = 4
@@ -44,12 +44,12 @@ def kept(broker: OurBroker, topic: str) -> int:
     return sum(map(int, ends))
 
 
-def first_messages(broker: OurBroker, topic: str, queue: int = 0) -> list[Stored]:
+def first_messages(broker: OurBroker, topic: str, queue: int = 0) -> list[Record]:
     """The oldest messages of a queue."""
     with Wire(broker.port) as wire:
         answer = wire.ask(PULL_MESSAGE, pull_ext(topic, queue, 0))
     assert answer.code == SUCCESS
-    return stored(answer.body)
+    return read_records(answer.body)
 
 
 def test_against_the_null_server(null: NullServer) -> None:

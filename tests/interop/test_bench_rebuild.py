@@ -18,7 +18,7 @@ from bench.servers.servers import BolideBroker
 from bench.servers.stopping import FAILED, Failed, last_line, measured
 
 from bolide.spark.bench.store import QUEUES, SEGMENT_SIZE, TOPIC, make_store
-from proof.kit.records import stored
+from proof.reader.records import read_records
 
 MESSAGES, FEW = 20_003, 2003
 SMALL = 1 << 22
@@ -38,7 +38,7 @@ def test_expectation_matches_the_log(tmp_path: Path) -> None:
     newest = max(log.iterdir())
     size = int.from_bytes(newest.read_bytes()[:4], "big")
     at = found.last_offset - int(newest.name)
-    last = stored(newest.read_bytes()[at : at + size])[0]
+    last = read_records(newest.read_bytes()[at : at + size])[0]
     assert last.properties["UNIQ_KEY"] == found.last_key
     assert not any(newest.read_bytes()[at + size :])
     for wrong in (MESSAGES + 1, MESSAGES - 1, MESSAGES - QUEUES, 12):

@@ -16,8 +16,8 @@ import pytest
 from proof.interop.java_artefacts import BROKER_VERSION
 from proof.interop.java_processes import JavaClient, wait_registered
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.records import Stored, stored
 from proof.kit.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, VIEW_MESSAGE_BY_ID, Wire, pull_ext, query_ext
+from proof.reader.records import Record, read_records
 
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "golden"
 STORES = sorted(path.name.removesuffix(".tar.xz") for path in GOLDEN.glob("*.tar.xz"))
@@ -60,14 +60,14 @@ def golden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     assert broker.stop() == 0, broker.output()
 
 
-def check(message: Stored, record: dict[str, Any]) -> None:
+def check(message: Record, record: dict[str, Any]) -> None:
     """A served message is the record the manifest tells of."""
-    assert len(message.raw) == record["storeSize"]
-    assert message.physical_offset == record["physicalOffset"]
+    assert message.size == record["storeSize"]
+    assert message.at == record["physicalOffset"]
     assert (message.topic, message.queue_id, message.queue_offset) == place(record)
     assert (message.flag, message.sys_flag) == (record["flag"], record["sysFlag"])
     assert message.reconsume_times == record["reconsumeTimes"]
-    assert (message.body_crc, len(message.body)) == (record["bodyCRC"], record["storedBodyLength"])
+    assert (message.crc, len(message.body)) == (record["bodyCRC"], record["storedBodyLength"])
     told = dict(message.properties)
     if "long" in told:
         told["long"] = f"{len(told['long'])} times x"
@@ -86,11 +86,11 @@ def test_by_pull(golden: Golden) -> None:
     with Wire(golden.broker.port) as wire:
         for (topic, queue_id), records in queues.items():
             offset = records[0]["queueOffset"]
-            served: list[Stored] = []
+            served: list[Record] = []
             while len(served) < len(records):
                 answer = wire.ask(PULL_MESSAGE, pull_ext(topic, queue_id, offset))
                 assert answer.code == SUCCESS, (topic, queue_id, offset, answer)
-                served += stored(answer.body)
+                served += read_records(answer.body)
                 offset = int(answer.ext["nextBeginOffset"])
             for message, record in zip(served, records, strict=False):  # later ones may have been delivered since
                 check(message, record)
@@ -101,14 +101,14 @@ def test_by_offset_id(golden: Golden) -> None:
         for record in golden.records:
             answer = wire.ask(VIEW_MESSAGE_BY_ID, {"offset": str(record["physicalOffset"])})
             assert answer.code == SUCCESS, (record, answer)
-            (message,) = stored(answer.body)
+            (message,) = read_records(answer.body)
             check(message, record)
 
 
-def query(wire: Wire, topic: str, key: str, **more: str) -> dict[int, Stored]:
+def query(wire: Wire, topic: str, key: str, **more: str) -> dict[int, Record]:
     answer = wire.ask(QUERY_MESSAGE, query_ext(topic, key, **more))
     assert answer.code == SUCCESS, (topic, key, answer)
-    return {message.physical_offset: message for message in stored(answer.body)}
+    return {message.at: message for message in read_records(answer.body)}
 
 
 def test_by_key(golden: Golden) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from proof.interop.java_processes import Java
 from proof.interop.matrix import to_ours
-from proof.kit.records import Stored, stored
 from proof.kit.wire import PULL_MESSAGE, SUCCESS, Wire, pull_ext
+from proof.reader.records import Record, read_records
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("java-client")]
 
@@ -16,19 +16,19 @@ QUEUES = 4
 COUNT = 12
 
 
-def everything_in(port: int, topic: str) -> list[Stored]:
+def everything_in(port: int, topic: str) -> list[Record]:
     """All messages of a topic, pulled by hand from every queue."""
-    found: list[Stored] = []
+    found: list[Record] = []
     with Wire(port) as wire:
         for queue_id in range(QUEUES):
             offset = 0
             while (answer := wire.ask(PULL_MESSAGE, pull_ext(topic, queue_id, offset))).code == SUCCESS:
-                found += stored(answer.body)
+                found += read_records(answer.body)
                 offset = int(answer.ext["nextBeginOffset"])
     return found
 
 
-def check_sent(messages: list[Stored], mode: str, count: int) -> None:
+def check_sent(messages: list[Record], mode: str, count: int) -> None:
     """Exactly the messages the driver makes for a mode, whole."""
     assert sorted(m.properties["KEYS"] for m in messages) == sorted(f"{mode}-{i}" for i in range(count))
     for message in messages:
@@ -55,8 +55,7 @@ def test_send(java: Java, mode: str) -> None:
     assert [r["status"] for r in results] == ["SEND_OK"] * COUNT
     told = {(r["queueId"], r["queueOffset"], r["msgId"], r["offsetMsgId"]) for r in results}
     assert told == {
-        (m.queue_id, m.queue_offset, m.properties["UNIQ_KEY"], offset_id(java.port, m.physical_offset))
-        for m in messages
+        (m.queue_id, m.queue_offset, m.properties["UNIQ_KEY"], offset_id(java.port, m.at)) for m in messages
     }
 
 
@@ -82,7 +81,7 @@ def test_send_batch(java: Java) -> None:
     in_order = sorted(messages, key=lambda m: m.queue_offset)
     assert [m.queue_offset for m in in_order] == [result["queueOffset"] + i for i in range(COUNT)]
     assert result["msgId"].split(",") == [m.properties["UNIQ_KEY"] for m in in_order]
-    assert result["offsetMsgId"].split(",") == [offset_id(java.port, m.physical_offset) for m in in_order]
+    assert result["offsetMsgId"].split(",") == [offset_id(java.port, m.at) for m in in_order]
 
 
 @to_ours("concurrent push")
@@ -96,7 +95,7 @@ def test_push_concurrent(java: Java) -> None:
     java.client.call("stop", group=topic)
     assert Counter(m["keys"] for m in first) == Counter(f"sync-{i}" for i in range(COUNT))
     assert Counter(m["keys"] for m in got[COUNT:]) == Counter(f"batch-{i}" for i in range(COUNT))
-    stored_there = {(m.queue_id, m.queue_offset, m.physical_offset) for m in everything_in(java.port, topic)}
+    stored_there = {(m.queue_id, m.queue_offset, m.at) for m in everything_in(java.port, topic)}
     assert {(m["queueId"], m["queueOffset"], m["physicalOffset"]) for m in got} == stored_there
     assert all(m["body"] == f"{m['keys']} \u6b63\u6587 \U0001f680" for m in got)
 

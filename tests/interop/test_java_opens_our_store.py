@@ -8,7 +8,6 @@ from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import STORE_BACK, STORE_OUT, marked
 from proof.kit.our_processes import OurBroker
-from proof.kit.records import Stored, stored
 from proof.kit.small import ROLLING, by_key
 from proof.kit.waiting import wait_until
 from proof.kit.wire import (
@@ -21,6 +20,7 @@ from proof.kit.wire import (
     pull_ext,
     send_ext,
 )
+from proof.reader.records import Record, read_records
 
 pytestmark = pytest.mark.java
 
@@ -51,7 +51,8 @@ def send_some(port: int, first: int) -> dict[str, tuple[int, int, int]]:
 
 def check_served(port: int, told: dict[str, tuple[int, int, int]]) -> None:
     """All of it, and nothing else, comes by pull; each by key and by id."""
-    pulled: dict[str, Stored] = {}
+    pulled: dict[str, Record] = {}
+    raw: dict[str, bytes] = {}
     offsets = dict.fromkeys(range(QUEUES), 0)
     with Wire(port) as wire:
 
@@ -59,18 +60,20 @@ def check_served(port: int, told: dict[str, tuple[int, int, int]]) -> None:
             """Java's queues know of a message some time after its answer."""
             for queue_id in offsets:
                 while (answer := wire.ask(PULL_MESSAGE, pull_ext(TOPIC, queue_id, offsets[queue_id]))).code == SUCCESS:
-                    for message in stored(answer.body):
-                        assert message.properties["KEYS"] not in pulled
-                        pulled[message.properties["KEYS"]] = message
+                    for message in read_records(answer.body):
+                        key = message.properties["KEYS"]
+                        assert key not in pulled
+                        pulled[key] = message
+                        raw[key], answer.body = answer.body[: message.size], answer.body[message.size :]
                     offsets[queue_id] = int(answer.ext["nextBeginOffset"])
             return len(pulled) >= len(told)
 
         wait_until(pull, "everything is pulled")
-        assert {k: (m.queue_id, m.queue_offset, m.physical_offset) for k, m in pulled.items()} == told
+        assert {k: (m.queue_id, m.queue_offset, m.at) for k, m in pulled.items()} == told
         for key, (_, _, at) in told.items():
             assert pulled[key].body == key.encode() * (1 + int(key[3:]) % 90)
             by_id = wire.ask(VIEW_MESSAGE_BY_ID, {"offset": str(at)})
-            assert by_id.body == pulled[key].raw
+            assert by_id.body == raw[key]
             ext = {
                 "topic": TOPIC,
                 "key": key,
@@ -79,7 +82,7 @@ def check_served(port: int, told: dict[str, tuple[int, int, int]]) -> None:
                 "endTimestamp": str((1 << 63) - 1),
             }
             by_key = wire.ask(QUERY_MESSAGE, ext)
-            assert by_key.body == pulled[key].raw
+            assert by_key.body == raw[key]
 
 
 @marked(STORE_OUT, "plain messages", "index by key", "offset id", "tags", "after {end}")

@@ -9,10 +9,10 @@ from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BR
 from proof.interop.java_processes import JavaBroker, JavaClient
 from proof.interop.matrix import STORE_BACK, STORE_OUT, TO_OURS, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.records import stored
 from proof.kit.small import ROLLING, by_key
 from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from proof.reader.records import read_records
 
 pytestmark = pytest.mark.java
 
@@ -60,7 +60,7 @@ def check_served(broker: OurBroker | JavaBroker, count: int) -> None:
             found: list[int] = []
             offset = 0
             while (answer := wire.ask(PULL_MESSAGE, pull_ext(name, 0, offset))).code == SUCCESS:
-                for message in stored(answer.body):
+                for message in read_records(answer.body):
                     places = message.properties["INNER_MULTI_QUEUE_OFFSET"].split(",")
                     names = message.properties["INNER_MULTI_DISPATCH"].split(",")
                     assert (message.topic, places[names.index(name)]) == ("Parent", str(len(found)))

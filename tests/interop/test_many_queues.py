@@ -15,9 +15,9 @@ from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.ports import reserve_port
-from proof.kit.records import stored
 from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Answer, Wire, pull_ext, send_ext
+from proof.reader.records import read_records
 from tests.interop.pairs import VERSIONS, Broker, HastySlave
 
 pytestmark = pytest.mark.java
@@ -119,7 +119,7 @@ def assert_serves(broker: Broker, texts: list[str]) -> list[bytes]:
     bodies: list[bytes] = []
     for (topic, queue_id), answer in zip(SAMPLE, ask_all(broker, pulls), strict=True):
         assert answer.code == SUCCESS, (topic, queue_id, answer)
-        found = stored(answer.body)
+        found = read_records(answer.body)
         assert [record.body.decode() for record in found] == [f"{text} {topic} {queue_id}" for text in texts]
         assert [record.queue_offset for record in found] == list(range(len(texts)))
         bodies.append(answer.body)

@@ -10,9 +10,9 @@ import pytest
 from proof.interop.java_artefacts import OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker
 from proof.kit.our_processes import OurBroker
-from proof.kit.records import stored
 from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from proof.reader.records import read_records
 
 pytestmark = pytest.mark.java
 
@@ -32,7 +32,7 @@ def event_of(port: int) -> Any:
         moved = wire.ask(PULL_MESSAGE, pull_ext("T", 0, 40))
         assert (moved.code, moved.ext["nextBeginOffset"]) == (PULL_OFFSET_MOVED, "1")
         wait_until(answer_to(EVENTS, 0), "the event can be pulled")
-        (event,) = stored(wire.ask(PULL_MESSAGE, pull_ext(EVENTS, 0, 0)).body)
+        (event,) = read_records(wire.ask(PULL_MESSAGE, pull_ext(EVENTS, 0, 0)).body)
         return json.loads(event.body), event.properties, event.queue_id, event.sys_flag, event.reconsume_times
 
 

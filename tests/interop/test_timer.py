@@ -14,10 +14,10 @@ from proof.interop.java_artefacts import BROKER_VERSION
 from proof.interop.java_processes import DriverError, JavaBroker, JavaClient, wait_registered
 from proof.interop.matrix import STORE_BACK, STORE_OUT, TO_OURS
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.records import Stored, stored
 from proof.kit.small import SMALL, by_key
 from proof.kit.waiting import wait_until
 from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from proof.reader.records import Record, read_records
 
 pytestmark = pytest.mark.java
 
@@ -81,21 +81,17 @@ def send(wire: Wire, key: str, deliver_at: int) -> str:
     return answer.ext["recallHandle"]
 
 
-def delivered(port: int) -> list[Stored]:
+def delivered(port: int) -> list[Record]:
     """Everything in the queue, in its order."""
-    found: list[Stored] = []
+    found: list[Record] = []
     with Wire(port) as wire:
         while (answer := wire.ask(PULL_MESSAGE, pull_ext(TOPIC, 1, len(found)))).code == SUCCESS:
-            found += stored(answer.body)
+            found += read_records(answer.body)
     return found
 
 
 def came(port: int) -> set[str]:
     return {message.body.decode() for message in delivered(port)}
-
-
-def store_time(message: Stored) -> int:
-    return int.from_bytes(message.raw[56:64], "big")
 
 
 def checkpoint_of(home: Path) -> Path:
@@ -221,10 +217,10 @@ def kill_between(broker: OurBroker | JavaBroker, home: Path, moments: dict[str, 
     broker.kill()
 
 
-def check(message: Stored, left: Left) -> None:
+def check(message: Record, left: Left) -> None:
     """It came in time, with what a timer leaves among its properties."""
     due = left.due[message.body.decode()]
-    assert due <= store_time(message)
+    assert due <= message.stored_ms
     assert set(message.properties) - {"MSG_REGION", "TRACE_ON", "CLUSTER", "TIMER_ROLL_TIMES"} == {
         "UNIQ_KEY",
         "TIMER_DELIVER_MS",
