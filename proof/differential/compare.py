@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from proof.differential.plain import Unreadable, Value, canonical, read_json, read_properties, read_records
 from proof.differential.sides import Answer, Names, Side
 from proof.differential.steps import Step
 from proof.differential.values import SYSTEM_TOPICS
 from proof.differential.wire import Frame
+from proof.reader.errors import Unreadable
+from proof.reader.records import Record, read_properties, read_records
+from proof.reader.tables import Value, canonical, read_json
 
 RECORDS: Final = frozenset({11, 12, 33, 361})
 PULLS: Final = frozenset({11, 361})
@@ -114,9 +116,9 @@ class Comparison:
         return self._addresses(value, side)
 
     def _uniq_keys(self) -> set[str]:
-        return {str(value) for name, value in self._sent_properties().items() if name == "UNIQ_KEY"}
+        return {value for name, value in self._sent_properties().items() if name == "UNIQ_KEY"}
 
-    def _sent_properties(self) -> dict[str, Value]:
+    def _sent_properties(self) -> dict[str, str]:
         return read_properties(self._ext.get("i", self._ext.get("properties", "")))
 
     def _is_shared(self) -> bool:
@@ -149,15 +151,13 @@ class Comparison:
         if not body:
             return None
         if self._step.code in RECORDS:
-            return list(read_records(body))
+            return [_fields(record) for record in read_records(body)]
         if self._step.code in PROPERTIES:
             lines = body.decode("utf-8", "surrogateescape").splitlines()
             return {key: value for key, _, value in (line.partition("=") for line in lines)}
         return read_json(body)
 
     def _normal(self, value: Value, side: Side, key: str = "") -> Value:
-        if key == "bornHost" and isinstance(value, str):
-            return value.partition(":")[0]
         if key in TIMES:
             return value if isinstance(value, int) and value <= 0 else "<time>"
         if isinstance(value, dict):
@@ -181,6 +181,18 @@ class Comparison:
         if not isinstance(name, str) or self._names.of("") in name:
             return False
         return OF_A_RUN.search(name) is not None or name.startswith(("%RETRY%", "%DLQ%")) or "@" in name
+
+
+def _fields(record: Record) -> Value:
+    """Return the fields of a record by the names that RocketMQ's JSON has for them."""
+    return {
+        "magic": record.magic, "queueId": record.queue_id, "flag": record.flag, "queueOffset": record.queue_offset,
+        "physicalOffset": record.at, "sysFlag": record.sys_flag, "bornTimestamp": record.born_ms,
+        "bornHost": record.born_host[:-4].hex(), "storeTimestamp": record.stored_ms,
+        "storeHost": record.store_host.hex(), "reconsumeTimes": record.reconsume_times,
+        "preparedTransactionOffset": record.prepared, "body": record.body.decode("latin-1"), "topic": record.topic,
+        "properties": {**record.properties},
+    }  # fmt: skip
 
 
 def _walk(at: str, ours: Value, java: Value) -> Iterator[Difference]:

@@ -10,11 +10,11 @@ from typing import Final
 
 from proof.differential.compare import Comparison, Difference
 from proof.differential.listed import Entry
-from proof.differential.plain import Value, read_json
 from proof.differential.sides import Answer, Names, Side, ask_both
 from proof.differential.steps import BROKER, NAMESRV, Step
 from proof.differential.values import SYSTEM_TOPICS
 from proof.differential.wire import Closed, Frame
+from proof.reader.tables import Value, read_json
 
 SETTLE_SECONDS: Final = 8.0
 """A broker answers a send before its queues, its index or its name server know of it: reads are asked again so long."""

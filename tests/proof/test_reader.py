@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from proof.reader.errors import Unreadable
 from proof.reader.index import key_hash, read_index
 from proof.reader.log import files_of, read_log
 from proof.reader.queues import java_hash, read_units
+from proof.reader.records import read_properties, read_records
+from proof.reader.tables import read_json
 from tests.golden.stores import golden_store
 
 
@@ -37,3 +40,21 @@ def test_queues_and_index_of_java_are_read(name: str) -> None:
     keys = [(key_hash(one.topic, key), one.at) for one in records.values() if one.sys_flag & 0xC != 0xC
             for key in one.properties.get("KEYS", "").split()]  # fmt: skip
     assert len(keys) > 100 and entries.issuperset(keys)
+
+
+def test_json_of_fastjson_is_read() -> None:
+    text = b'{"a":{0:"x",1:{"b":[1,-2,1.5,true,null]}},{"q":1,"b":"c"}:"k","\\u00e9":"\\n"}'
+    assert read_json(text) == {
+        "a": {"0": "x", "1": {"b": [1, -2, 1.5, True, None]}},
+        "{b=c,q=1}": "k",
+        "é": "\n",
+    }
+    for bad in (b"{", b'{"a"}', b"[1,2", b'"x', b"{}x", b"abc"):
+        with pytest.raises(Unreadable):
+            read_json(bad)
+
+
+def test_properties_are_read_as_java_reads_them() -> None:
+    assert read_properties("a\x01b\x02\x01x\x02c\x01\x02d\x01e\x01f\x02a\x01z") == {"a": "z", "d": "e\x01f"}
+    with pytest.raises(Unreadable, match="only 7 bytes are left"):
+        read_records(b"\x00\x00\x10\x00abc")

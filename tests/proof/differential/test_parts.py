@@ -10,7 +10,6 @@ import pytest
 from proof.differential.compare import Comparison, generalised
 from proof.differential.generate import OUR_BROKER, OUR_NAMESRV, sequence
 from proof.differential.listed import load
-from proof.differential.plain import Unreadable, read_json, read_properties, read_records
 from proof.differential.run import shrunk
 from proof.differential.sides import CLOSED, SILENT, Names, Side
 from proof.differential.steps import Step, from_json, plainer, to_json
@@ -85,24 +84,6 @@ def test_frames_of_both_forms_are_read_as_they_are_written(form: int) -> None:
     read = read_frame(data[4:])
     assert (read.code, read.opaque, read.ext, read.body) == (11, 7, {"a": "é", "b": "x"}, b"body")
     assert (read.language, read.version, read.form) == ("GO", 407, form)
-
-
-def test_json_of_fastjson_is_read() -> None:
-    text = b'{"a":{0:"x",1:{"b":[1,-2,1.5,true,null]}},{"q":1,"b":"c"}:"k","\\u00e9":"\\n"}'
-    assert read_json(text) == {
-        "a": {"0": "x", "1": {"b": [1, -2, 1.5, True, None]}},
-        "{b=c,q=1}": "k",
-        "é": "\n",
-    }
-    for bad in (b"{", b'{"a"}', b"[1,2", b'"x', b"{}x", b"abc"):
-        with pytest.raises(Unreadable):
-            read_json(bad)
-
-
-def test_records_and_properties_are_read_as_java_reads_them() -> None:
-    assert read_properties("a\x01b\x02\x01x\x02c\x01\x02d\x01e\x01f\x02a\x01z") == {"a": "z", "d": "e\x01f"}
-    with pytest.raises(Unreadable, match="a record of"):
-        read_records(b"\x00\x00\x10\x00abc")
 
 
 def test_only_expected_fields_may_differ() -> None:
