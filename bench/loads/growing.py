@@ -25,7 +25,8 @@ from bench.servers.machine import anonymous_mb, exact_seconds
 from bench.servers.servers import BolideBroker
 from bench.servers.stopping import Failed
 
-from proof.kit.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, Wire, frame, header, pull_ext, query_ext
+from proof.kit.wire import PULL_MESSAGE, QUERY_MESSAGE, SUCCESS, Wire, pull_ext, query_ext
+from proof.reader.frames import frame, header
 from proof.reader.records import read_records
 
 Figures = dict[str, float]

@@ -10,8 +10,8 @@ from typing import Final
 from proof.differential.sides import Answer, Names, Side
 from proof.differential.steps import Step
 from proof.differential.values import SYSTEM_TOPICS
-from proof.differential.wire import Frame
 from proof.reader.errors import Unreadable
+from proof.reader.frames import Frame
 from proof.reader.records import Record, read_properties, read_records
 from proof.reader.tables import Value, canonical, read_json
 

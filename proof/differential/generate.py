@@ -9,7 +9,7 @@ from typing import Final
 
 from proof.differential import bodies, values
 from proof.differential.steps import BROKER, NAMESRV, PLACE, Step
-from proof.differential.wire import BINARY, LANGUAGES
+from proof.reader.frames import BINARY, LANGUAGES
 
 SENDS: Final = (10, 310, 320)
 OUR_BROKER: Final = frozenset({

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from proof.differential.compare import Comparison, Difference
+from proof.differential.connection import Closed
 from proof.differential.listed import Entry
 from proof.differential.sides import Answer, Names, Side, ask_both
 from proof.differential.steps import BROKER, NAMESRV, Step
 from proof.differential.values import SYSTEM_TOPICS
-from proof.differential.wire import Closed, Frame
+from proof.reader.frames import Frame
 from proof.reader.tables import Value, read_json
 
 SETTLE_SECONDS: Final = 8.0

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from proof.differential.connection import Closed, Connection
 from proof.differential.steps import BROKER, Step
-from proof.differential.wire import Closed, Connection, Frame, Manner
 from proof.interop.java_processes import JavaBroker, JavaNameServer
 from proof.kit.children import ended_if_it_fails
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.waiting import wait_until
+from proof.reader.frames import AS_JAVA, Frame
 
 ANSWER_SECONDS: Final = 60.0
 """How long one side may take longer than the other."""
@@ -75,7 +76,7 @@ class Side:
                 return SILENT
             for each in select.select(list(self._open.values()), (), (), left)[0]:
                 try:
-                    each.read()
+                    each.read_arrived()
                 except Closed:
                     self.drop(each)
                     if each is connection:
@@ -86,7 +87,7 @@ class Side:
     def ask(self, server: str, code: int, ext: dict[str, str] | None = None, body: bytes = b"") -> Frame:
         """Ask this side alone, on the first connection. Raises `Closed` or `TimeoutError`."""
         connection = self.connection(server, 0)
-        answer = self.wait((connection, connection.send(code, ext, body, Manner())), ANSWER_SECONDS)
+        answer = self.wait((connection, connection.send(code, ext, body, AS_JAVA)), ANSWER_SECONDS)
         if isinstance(answer, str):
             raise Closed if answer == CLOSED else TimeoutError(f"{self.name} does not answer request {code}")
         return answer

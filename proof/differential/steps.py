@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from proof.differential.wire import JSON, Manner
+from proof.reader.frames import JSON, ONEWAY, Manner
 
 PLACE: Final = re.compile(r"\$\{([A-Za-z]+[0-9]*)(?::([0-9]+))?\}")
 BROKER: Final = "broker"
@@ -41,7 +41,7 @@ class Step:
     @property
     def manner(self) -> Manner:
         """How it is written."""
-        return Manner(self.form, self.language, self.version, self.oneway)
+        return Manner(self.form, self.language, self.version, ONEWAY if self.oneway else 0)
 
     def filled(self, value_of: Callable[[str, int | None], str]) -> tuple[dict[str, str] | None, bytes]:
         """Fields and body with each placeholder replaced by `value_of(name, step)`."""

@@ -1,18 +1,15 @@
-"""The remoting protocol by hand, on a plain socket: what the tests send is not built by the code they test.
+"""A client of the remoting protocol on a plain socket: what the tests send is not built by the code they test."""
 
-A frame is `length(4) type(1) header_length(3) header body`; the header here is always RocketMQ's JSON form.
-"""
-
-import json
 import socket
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
+
+from proof.reader.frames import Frame, Frames, frame, header
 
 _ANSWER_SECONDS = 60.0
 _TOGETHER = 200
-VERSION_5_5_0 = 513
 
 SEND_MESSAGE_V2 = 310
 PULL_MESSAGE = 11
@@ -20,34 +17,6 @@ QUERY_MESSAGE = 12
 VIEW_MESSAGE_BY_ID = 33
 GET_ROUTE = 105
 SUCCESS = 0
-
-
-@dataclass
-class Answer:
-    """One response frame."""
-
-    code: int
-    opaque: int
-    remark: str | None
-    ext: dict[str, str]
-    body: bytes = b""
-    header: dict[str, Any] = field(default_factory=dict)
-
-
-def header(code: int, ext: dict[str, str] | None = None, opaque: int = 1, flag: int = 0) -> bytes:
-    """The JSON header of a request, as a Java client of 5.5.0 writes it."""
-    values: dict[str, Any] = {"code": code}
-    if ext is not None:
-        values["extFields"] = ext
-    values |= {"flag": flag, "language": "JAVA", "opaque": opaque}
-    values |= {"serializeTypeCurrentRPC": "JSON", "version": VERSION_5_5_0}
-    return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def frame(head: bytes, body: bytes = b"", serialize_type: int = 0) -> bytes:
-    """A whole frame around a header and a body."""
-    mark = (serialize_type << 24) | len(head)
-    return (4 + len(head) + len(body)).to_bytes(4, "big") + mark.to_bytes(4, "big") + head + body
 
 
 def send_ext(topic: str, **changed: str) -> dict[str, str]:
@@ -74,9 +43,11 @@ def query_ext(topic: str, key: str, **changed: str) -> dict[str, str]:
 class Wire:
     """A connection. `ask` sends a request and returns its answer; `read` returns None once the peer has closed."""
 
-    def __init__(self, port: int, seconds: float = _ANSWER_SECONDS) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
-        self._rest = b""
+    def __init__(self, port: int, seconds: float = _ANSWER_SECONDS, host: str = "127.0.0.1") -> None:
+        self.socket = socket.create_connection((host, port), timeout=seconds)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._frames = Frames()
+        self._ready: deque[Frame] = deque()
         self._opaque = 0
 
     def __enter__(self) -> Self:
@@ -85,7 +56,7 @@ class Wire:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.socket.close()
 
-    def ask(self, code: int, ext: dict[str, str] | None = None, body: bytes = b"") -> Answer:
+    def ask(self, code: int, ext: dict[str, str] | None = None, body: bytes = b"") -> Frame:
         """Send one request and wait for its answer; AssertionError if the peer closes instead."""
         self._opaque += 1
         self.socket.sendall(frame(header(code, ext, self._opaque), body))
@@ -94,9 +65,9 @@ class Wire:
         assert answer.opaque == self._opaque
         return answer
 
-    def ask_all(self, requests: Sequence[tuple[int, dict[str, str], bytes]]) -> list[Answer]:
+    def ask_all(self, requests: Sequence[tuple[int, dict[str, str], bytes]]) -> list[Frame]:
         """Send requests, `_TOGETHER` at a time before an answer; the answers, in the order of the requests."""
-        found: dict[int, Answer] = {}
+        found: dict[int, Frame] = {}
         first = self._opaque + 1
         for at in range(0, len(requests), _TOGETHER):
             part = requests[at : at + _TOGETHER]
@@ -118,29 +89,19 @@ class Wire:
         except (BrokenPipeError, ConnectionResetError):
             return
 
-    def read(self) -> Answer | None:
+    def read(self) -> Frame | None:
         """The next frame of the peer, or None at the end of the stream."""
-        start = self._take(4)
-        if start is None:
-            return None
-        data = self._take(int.from_bytes(start, "big"))
-        if data is None:
-            return None
-        length = int.from_bytes(data[1:4], "big")
-        if data[0] == 1:  # the binary form: code(2) language(1) version(2) opaque(4) ...
-            return Answer(int.from_bytes(data[4:6], "big"), int.from_bytes(data[9:13], "big"), None, {})
-        values = json.loads(data[4 : 4 + length])
-        ext = values.get("extFields") or {}
-        return Answer(values["code"], values["opaque"], values.get("remark"), ext, data[4 + length :], values)
+        while not self._ready:
+            arrived = self.receive()
+            if arrived is None:
+                return None
+            self._ready.extend(arrived)
+        return self._ready.popleft()
 
-    def _take(self, size: int) -> bytes | None:
-        while len(self._rest) < size:
-            try:
-                more = self.socket.recv(1 << 18)
-            except ConnectionResetError:
-                return None
-            if not more:
-                return None
-            self._rest += more
-        taken, self._rest = self._rest[:size], self._rest[size:]
-        return taken
+    def receive(self) -> list[Frame] | None:
+        """Wait for bytes of the peer, and return the frames that are complete; None at the end of the stream."""
+        try:
+            data = self.socket.recv(1 << 18)
+        except ConnectionResetError:
+            return None
+        return list(self._frames.feed(data)) if data else None

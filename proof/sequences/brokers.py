@@ -17,7 +17,8 @@ from bolide.namesrv.options import NamesrvOptions
 from bolide.node.namesrv import NamesrvNode
 from bolide.testing.broker import Broker
 from proof.kit.waiting import wait_until
-from proof.kit.wire import GET_ROUTE, SEND_MESSAGE_V2, Answer, Wire, send_ext
+from proof.kit.wire import GET_ROUTE, SEND_MESSAGE_V2, Wire, send_ext
+from proof.reader.frames import Frame
 from proof.reader.records import BLANK, Record, leading
 
 UPDATE_TOPIC, GET_MAX_OFFSET, DELETE_IN_BROKER, DELETE_IN_NAMESRV = 17, 30, 215, 216
@@ -166,7 +167,7 @@ class Server:
         """The records of the topic as it is now."""
         return [row for row in self.log.rows(topic) if row.at >= self.deleted.get(topic, 0) and row.queued]
 
-    def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Answer:
+    def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Frame:
         """One request. Raises AssertionError if the broker refuses it."""
         with Wire(int(self.address.rpartition(":")[2]), PATIENCE_S) as wire:
             answer = wire.ask(code, ext, body)

@@ -13,7 +13,8 @@ from bench.servers.stopping import Failed
 
 from proof.kit.our_processes import OurBroker
 from proof.kit.small import NEVER_BUSY
-from proof.kit.wire import PULL_MESSAGE, SUCCESS, Wire, frame, header, pull_ext
+from proof.kit.wire import PULL_MESSAGE, SUCCESS, Wire, pull_ext
+from proof.reader.frames import frame, header
 from proof.reader.records import Record, read_records
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the bench is built with a C compiler")

@@ -3,7 +3,8 @@
 import struct
 from dataclasses import dataclass
 
-from proof.kit.wire import SEND_MESSAGE_V2, frame, header, send_ext
+from proof.kit.wire import SEND_MESSAGE_V2, send_ext
+from proof.reader.frames import frame, header
 
 CLOSED = None
 """The peer closes the connection instead of answering."""
@@ -69,7 +70,7 @@ def binary(remark_length: int = 0, ext_length: int = 8, key_length: int = 1, val
     field = struct.pack(">h", key_length) + b"b" + struct.pack(">i", value_length) + b"t"
     head = struct.pack(">hBhiii", SEND_MESSAGE_V2, 0, 513, 1, 0, remark_length) + struct.pack(">i", ext_length) + field
     lies = f"remark {remark_length}, fields {ext_length}, key {key_length}, value {value_length}"
-    return Attack(f"binary header, lengths: {lies}", frame(head, serialize_type=1), CLOSED)
+    return Attack(f"binary header, lengths: {lies}", frame(head, form=1), CLOSED)
 
 
 HEADERS = [

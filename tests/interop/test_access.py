@@ -10,7 +10,8 @@ from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import DriverError, JavaBroker, MqAdmin
 from proof.interop.matrix import PROGRAM
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.wire import VERSION_5_5_0, Answer, Wire, pull_ext, query_ext, send_ext
+from proof.kit.wire import Wire, pull_ext, query_ext, send_ext
+from proof.reader.frames import VERSION_5_5_0, Frame
 from tests.interop.signed import HEARTBEAT, OFFSET, SETTINGS, Asked, signed
 
 pytestmark = [
@@ -165,7 +166,7 @@ PERMISSIONS = [
 REFUSED = 16
 
 
-def run(port: int) -> list[tuple[Asked, Answer]]:
+def run(port: int) -> list[tuple[Asked, Frame]]:
     """All requests, one after the other."""
     found = []
 
@@ -185,7 +186,7 @@ def run(port: int) -> list[tuple[Asked, Answer]]:
     return found
 
 
-def told(asked: Asked, answer: Answer) -> tuple[Any, ...]:
+def told(asked: Asked, answer: Frame) -> tuple[Any, ...]:
     """What must be the same: of what is let in, that it is."""
     who = (asked.who, asked.code, asked.ext if asked.code != 310 else asked.ext and asked.ext["b"])
     if answer.code == REFUSED or 3000 < asked.code < 3011:

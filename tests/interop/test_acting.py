@@ -16,17 +16,8 @@ from proof.interop.matrix import OF_OURS, OUR_MASTER, OUR_SLAVE, PROGRAM
 from proof.kit.our_processes import OurBroker
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import wait_until
-from proof.kit.wire import (
-    GET_ROUTE,
-    PULL_MESSAGE,
-    SEND_MESSAGE_V2,
-    SUCCESS,
-    Wire,
-    frame,
-    header,
-    pull_ext,
-    send_ext,
-)
+from proof.kit.wire import GET_ROUTE, PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from proof.reader.frames import frame, header
 
 pytestmark = pytest.mark.java
 

@@ -16,7 +16,8 @@ from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import wait_until
-from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Answer, Wire, pull_ext, send_ext
+from proof.kit.wire import PULL_MESSAGE, SEND_MESSAGE_V2, SUCCESS, Wire, pull_ext, send_ext
+from proof.reader.frames import Frame
 from proof.reader.records import read_records
 from tests.interop.pairs import VERSIONS, Broker, HastySlave
 
@@ -56,7 +57,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
             shutil.copy(said, tmp_path / f"{said.parent.name}-{said.name}")
 
 
-def ask_all(broker: Broker, requests: list[Request]) -> list[Answer]:
+def ask_all(broker: Broker, requests: list[Request]) -> list[Frame]:
     with Wire(broker.port) as wire:
         return wire.ask_all(requests)
 

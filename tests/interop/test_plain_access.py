@@ -10,7 +10,8 @@ import pytest
 from proof.interop.java_artefacts import BROKER_VERSION, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, MqAdmin
 from proof.kit.our_processes import OurBroker, OurNameServer
-from proof.kit.wire import Answer, Wire, frame, header, pull_ext, query_ext, send_ext
+from proof.kit.wire import Wire, pull_ext, query_ext, send_ext
+from proof.reader.frames import Frame, frame, header
 from tests.interop.signed import HEARTBEAT, OFFSET, SETTINGS, Asked, signed
 
 pytestmark = pytest.mark.java
@@ -88,7 +89,7 @@ UNSIGNED = [
 ]
 
 
-def run(port: int) -> list[tuple[Asked, Answer]]:
+def run(port: int) -> list[tuple[Asked, Frame]]:
     """All requests, each on its own connection."""
     found = []
     for asked in [*UNSIGNED, *(Asked(who, *request) for who in WHO for request in REQUESTS)]:
@@ -103,7 +104,7 @@ def run(port: int) -> list[tuple[Asked, Answer]]:
     return found
 
 
-def told(asked: Asked, answer: Answer) -> tuple[Any, ...]:
+def told(asked: Asked, answer: Frame) -> tuple[Any, ...]:
     """What must be the same: the text of a refusal without the line of Java's code; of what is let in, that it is."""
     remark = answer.remark or ""
     if answer.code == 1 and remark.startswith(EXCEPTION):

@@ -13,7 +13,8 @@ from proof.interop.java_processes import JavaBroker
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.waiting import wait_until
-from proof.kit.wire import SEND_MESSAGE_V2, Answer, Wire, send_ext
+from proof.kit.wire import SEND_MESSAGE_V2, Wire, send_ext
+from proof.reader.frames import Frame
 from tests.interop.pairs import VERSIONS, HastySlave
 from tests.node.routes.slaves import slave
 
@@ -29,12 +30,12 @@ CLUSTER, SET_MODE, ALL_MODES, FIGURES, CHECKPOINT = 106, 401, 402, 61, 60
 DELETE_TOPIC = 215
 
 
-def ask(port: int, code: int, ext: dict[str, str] | None = None, body: bytes = b"") -> Answer:
+def ask(port: int, code: int, ext: dict[str, str] | None = None, body: bytes = b"") -> Frame:
     with Wire(port) as wire:
         return wire.ask(code, ext or {}, body)
 
 
-def done(answer: Answer) -> None:
+def done(answer: Frame) -> None:
     assert answer.code == 0, answer.remark
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proof.reader.errors import Unreadable
+from proof.reader.frames import BINARY, JSON, Frames, Manner, frame, header
 from proof.reader.index import key_hash, read_index
 from proof.reader.log import files_of, read_log
 from proof.reader.queues import java_hash, read_units
@@ -58,3 +59,13 @@ def test_properties_are_read_as_java_reads_them() -> None:
     assert read_properties("a\x01b\x02\x01x\x02c\x01\x02d\x01e\x01f\x02a\x01z") == {"a": "z", "d": "e\x01f"}
     with pytest.raises(Unreadable, match="only 7 bytes are left"):
         read_records(b"\x00\x00\x10\x00abc")
+
+
+@pytest.mark.parametrize("form", [JSON, BINARY])
+def test_frames_of_both_forms_are_read_as_they_are_written(form: int) -> None:
+    data = frame(header(11, {"a": "é", "b": "x"}, 7, Manner(form, "GO", 407)), b"body", form)
+    frames = Frames()
+    assert list(frames.feed(data[:20])) == []
+    (read,) = frames.feed(data[20:])
+    assert (read.code, read.opaque, read.ext, read.body) == (11, 7, {"a": "é", "b": "x"}, b"body")
+    assert (read.language, read.version, read.form) == ("GO", 407, form)

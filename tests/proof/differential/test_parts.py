@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from proof.differential.compare import Comparison, generalised
 from proof.differential.generate import OUR_BROKER, OUR_NAMESRV, sequence
 from proof.differential.listed import load
 from proof.differential.run import shrunk
 from proof.differential.sides import CLOSED, SILENT, Names, Side
 from proof.differential.steps import Step, from_json, plainer, to_json
-from proof.differential.wire import BINARY, JSON, Frame, Manner, read_frame, write_frame
+from proof.reader.frames import BINARY, Frame
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = Names("ax1z", 1_795_269_600_000)
@@ -75,15 +73,6 @@ def test_placeholders_are_the_names_of_the_run_and_the_answers_of_the_side() -> 
         b"1795269600000",
     )
     assert step.filled(lambda name, number: NAMES.value(name, number, java))[0] == {"a": "dfax1zT0", "o": "0", "q": "0"}
-
-
-@pytest.mark.parametrize("form", [JSON, BINARY])
-def test_frames_of_both_forms_are_read_as_they_are_written(form: int) -> None:
-    data = write_frame(11, 7, {"a": "é", "b": "x"}, b"body", Manner(form, "GO", 407))
-    assert int.from_bytes(data[:4], "big") == len(data) - 4
-    read = read_frame(data[4:])
-    assert (read.code, read.opaque, read.ext, read.body) == (11, 7, {"a": "é", "b": "x"}, b"body")
-    assert (read.language, read.version, read.form) == ("GO", 407, form)
 
 
 def test_only_expected_fields_may_differ() -> None:
