@@ -12,9 +12,7 @@ import os
 import select
 import shutil
 import signal
-import socket
 import statistics
-import struct
 import sys
 import tempfile
 import threading
@@ -28,6 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.servers.servers import BolideBroker
 
 from bolide.remoting import codes
+from proof.kit.wire import Wire, pull_ext, send_ext
+from proof.reader.frames import Frame, frame, header
 
 Figures = dict[str, float]
 _DELAY_LEVEL = 3
@@ -38,60 +38,34 @@ _HOLD_FLAGS = 2 | 4
 """Of a pull: hold it, and it carries a subscription."""
 
 
-def frame(code: int, fields: dict[str, str], body: bytes = b"", opaque: int = 1) -> bytes:
-    """A request as a Java client encodes it."""
-    header = json.dumps(
-        {"code": code, "extFields": fields, "flag": 0, "language": "JAVA", "opaque": opaque, "version": 513},
-        separators=(",", ":"),
-    ).encode()
-    return struct.pack(">II", 4 + len(header) + len(body), len(header)) + header + body
-
-
 def send_frame(topic: str, queue: int, properties: dict[str, str], body: bytes, sys_flag: int = 0) -> bytes:
     """SEND_MESSAGE_V2."""
     text = "".join(f"{name}\x01{value}\x02" for name, value in properties.items())
-    fields = {"a": "due", "b": topic, "c": "TBW102", "d": "4", "e": str(queue), "f": str(sys_flag)}
-    fields |= {"g": str(int(time.time() * 1000)), "h": "0", "i": text, "j": "0", "k": "false", "m": "false"}
-    return frame(codes.SEND_MESSAGE_V2, fields, body)
+    ext = send_ext(topic, a="due", e=str(queue), f=str(sys_flag), g=str(int(time.time() * 1000)), i=text)
+    return frame(header(codes.SEND_MESSAGE_V2, ext), body)
 
 
-class Peer:
-    """A plain connection that counts or reads answers."""
+class Peer(Wire):
+    """A connection that counts or reads responses."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._in = bytearray()
-
-    def answers(self) -> list[dict[str, object]]:
-        """Headers of the answers that have come, after waiting for some bytes."""
-        data = self.socket.recv(1 << 20)
-        if not data:
+    def answers(self) -> list[Frame]:
+        """Wait for bytes, and return the responses that are complete."""
+        arrived = self.receive()
+        if arrived is None:
             raise SystemExit("the broker closed a connection")
-        self._in += data
-        at = 0
-        found: list[dict[str, object]] = []
-        while len(self._in) - at >= 4:
-            size = int.from_bytes(self._in[at : at + 4], "big")
-            if len(self._in) - at < 4 + size:
-                break
-            header = int.from_bytes(self._in[at + 4 : at + 8], "big") & 0xFFFFFF
-            found.append(json.loads(bytes(self._in[at + 8 : at + 8 + header])))
-            at += 4 + size
-        del self._in[:at]
-        return found
+        return arrived
 
-    def request(self, data: bytes) -> dict[str, object]:
-        """Send one frame and wait for its answer, which must be a success."""
+    def request(self, data: bytes) -> Frame:
+        """Send one frame and wait for its response, which must be a success."""
         self.socket.sendall(data)
         while True:
-            for header in self.answers():
-                if header["code"] not in (codes.SUCCESS, codes.PULL_NOT_FOUND):
-                    raise SystemExit(f"the broker answered {header}")
-                return header
+            for answer in self.answers():
+                if answer.code not in (codes.SUCCESS, codes.PULL_NOT_FOUND):
+                    raise SystemExit(f"the broker answered {answer}")
+                return answer
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self.socket.close()
 
 
@@ -110,9 +84,9 @@ def send_all(port: int, frames: Callable[[int], bytes], count: int, in_flight: i
         if room >= in_flight // 2 or (room and sent + room == count):
             peer.socket.sendall(b"".join(frames(sent + i) for i in range(room)))
             sent += room
-        for header in peer.answers():
-            if header["code"] != codes.SUCCESS:
-                raise SystemExit(f"a send was refused: {header}")
+        for answer in peer.answers():
+            if answer.code != codes.SUCCESS:
+                raise SystemExit(f"a send was refused: {answer}")
             answered += 1
     peer.close()
 
@@ -121,10 +95,8 @@ def stored(peer: Peer, topic: str, queues: int) -> int:
     """Messages of a topic so far."""
     total = 0
     for queue in range(queues):
-        answer = peer.request(frame(codes.GET_MAX_OFFSET, {"topic": topic, "queueId": str(queue)}))
-        fields = answer["extFields"]
-        assert isinstance(fields, dict)
-        total += int(fields["offset"])
+        request = frame(header(codes.GET_MAX_OFFSET, {"topic": topic, "queueId": str(queue)}))
+        total += int(peer.request(request).ext["offset"])
     return total
 
 
@@ -232,15 +204,11 @@ def wake(broker: BolideBroker, count: int) -> Figures:
     """`count` connections hold a pull each on one queue; one message wakes them all."""
     starter = Peer(broker.port)
     message = send_frame("Woken", 0, {"UNIQ_KEY": "0" * 32, "WAIT": "true"}, b"w" * 128)
-    stored_at = starter.request(message)["extFields"]
-    assert isinstance(stored_at, dict)
-    offset = int(stored_at["queueOffset"]) + 1
-    fields = {"consumerGroup": "due", "topic": "Woken", "queueId": "0", "queueOffset": str(offset), "maxMsgNums": "32"}
-    fields |= {"sysFlag": str(_HOLD_FLAGS), "commitOffset": "0", "suspendTimeoutMillis": "60000", "subscription": "*"}
-    fields |= {"subVersion": "0", "expressionType": "TAG"}
+    offset = int(starter.request(message).ext["queueOffset"]) + 1
+    hold = pull_ext("Woken", 0, offset, consumerGroup="due", sysFlag=str(_HOLD_FLAGS), suspendTimeoutMillis="60000")
     peers = [Peer(broker.port) for _ in range(count)]
     for peer in peers:
-        peer.socket.sendall(frame(codes.PULL_MESSAGE, fields))
+        peer.socket.sendall(frame(header(codes.PULL_MESSAGE, hold)))
     time.sleep(1.0)
     poll = select.epoll()
     by_number = {peer.socket.fileno(): peer for peer in peers}
@@ -285,14 +253,14 @@ def transactions(broker: BolideBroker, seconds: float) -> Figures:
     while time.monotonic() - began < seconds:
         for number, _ in poll.poll(1):
             peer = peers[number]
-            for header in peer.answers():
-                if header["code"] != codes.SUCCESS:
-                    raise SystemExit(f"the broker answered {header}")
+            for answer in peer.answers():
+                if answer.code != codes.SUCCESS:
+                    raise SystemExit(f"the broker answered {answer}")
                 if not halves[number]:
                     done += 1
                     peer.socket.sendall(half)
                 else:
-                    peer.socket.sendall(_commit(header))
+                    peer.socket.sendall(_commit(answer))
                 halves[number] = not halves[number]
     elapsed = time.monotonic() - began
     used = cpu_us(broker.pid) - used
@@ -301,13 +269,12 @@ def transactions(broker: BolideBroker, seconds: float) -> Figures:
     return {"rate": round(done / elapsed, 0), "cpu_us": round(used / done, 1)}
 
 
-def _commit(answer: dict[str, object]) -> bytes:
-    fields = answer["extFields"]
-    assert isinstance(fields, dict)
+def _commit(answer: Frame) -> bytes:
+    fields = answer.ext
     ends = {"producerGroup": "due", "tranStateTableOffset": fields["queueOffset"], "commitOrRollback": "8"}
     ends |= {"commitLogOffset": str(int(fields["msgId"][16:], 16)), "fromTransactionCheck": "false"}
     ends |= {"msgId": "0" * 32, "transactionId": fields.get("transactionId") or ""}
-    return frame(codes.END_TRANSACTION, ends)
+    return frame(header(codes.END_TRANSACTION, ends))
 
 
 _MEASURES: dict[str, Callable[[BolideBroker, int], Figures]] = {
