@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Final
 
-from bolide.layout.record import MAGIC_V1, MAGIC_V2
+from proof.reader.records import leading
 from proof.simulation.disk import Disk
 
-BODY_LENGTH: Final = 84
-"""Byte of a record of version 1, between hosts with IPv4 addresses, at which the length of its body is."""
+BODY: Final = 88
+"""Byte of a record between hosts with IPv4 addresses at which its body starts."""
 TABLES: Final = ("topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json")
 
 
@@ -21,7 +20,12 @@ def flip_in_log(disk: Disk, place: float, *, cold: bool = False, newest: bool = 
     """
     folder = "/store/commitlog"
     files = [name for name in disk.names(folder) if name.isdigit()]
-    bodies = [(name, at, size) for name in files for at, size in _bodies(disk.content(f"{folder}/{name}") or b"")]
+    bodies = [
+        (name, record.at - int(name) + BODY, len(record.body))
+        for name in files
+        for record in leading(disk.content(f"{folder}/{name}") or b"", int(name), crc=False).records
+        if record.body
+    ]
     last = bodies[-1][0] if bodies else ""
     if cold or newest:
         bodies = [body for body in bodies if (body[0] == last) is newest]
@@ -46,17 +50,3 @@ def flip_in_table(disk: Disk, place: float) -> str:
     offset = int(place * 1e6) % len(data)
     disk.flip(path, offset, int(place * 1e7) % 7)
     return f"a bit of {path} flips at {offset}"
-
-
-def _bodies(data: bytes) -> list[tuple[int, int]]:
-    """Offset and length of each body in a file of the log."""
-    found, at = [], 0
-    while at + BODY_LENGTH + 4 <= len(data):
-        size, magic = struct.unpack_from(">II", data, at)
-        if size == 0 or magic not in (MAGIC_V1 & 0xFFFFFFFF, MAGIC_V2 & 0xFFFFFFFF):
-            break
-        (length,) = struct.unpack_from(">I", data, at + BODY_LENGTH)
-        if 0 < length < size:
-            found.append((at + BODY_LENGTH + 4, length))
-        at += size
-    return found

@@ -20,6 +20,7 @@ from bolide.store.queues.consume_queues import ConsumeQueues
 from bolide.store.reading.query import KeyQuery
 from bolide.store.reading.read import QueueReader
 from bolide.store.reading.read_result import FOUND
+from proof.reader.records import read_records
 from tests.golden.registered import registered_filters
 from tests.golden.stores import GoldenStore
 
@@ -163,10 +164,7 @@ def test_every_record_is_pulled_and_found_by_its_keys(golden: GoldenStore, bare:
             assert result.status == FOUND and not result.cold
             assert sum(map(len, result.buffers)) == result.size
             for data in result.buffers:
-                at = 0
-                while at < len(data):
-                    pulled.add(int.from_bytes(data[at + 28 : at + 36], "big"))
-                    at += int.from_bytes(data[at : at + 4], "big")
+                pulled.update(record.at for record in read_records(bytes(data)))
             assert result.next_begin_offset > offset
             offset = int(result.next_begin_offset)
     expected = {entry["physicalOffset"] for entry in golden.log() if entry["sysFlag"] & 0xC not in (4, 0xC)}

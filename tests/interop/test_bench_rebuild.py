@@ -18,7 +18,7 @@ from bench.servers.servers import BolideBroker
 from bench.servers.stopping import FAILED, Failed, last_line, measured
 
 from bolide.spark.bench.store import QUEUES, SEGMENT_SIZE, TOPIC, make_store
-from proof.reader.records import read_records
+from proof.reader.records import leading
 
 MESSAGES, FEW = 20_003, 2003
 SMALL = 1 << 22
@@ -36,11 +36,10 @@ def test_expectation_matches_the_log(tmp_path: Path) -> None:
     found = expect(log, TOPIC, QUEUES, MESSAGES, SMALL)
     assert sum(found.ends.values()) == MESSAGES and set(found.ends.values()) == {2500, 2501}
     newest = max(log.iterdir())
-    size = int.from_bytes(newest.read_bytes()[:4], "big")
-    at = found.last_offset - int(newest.name)
-    last = read_records(newest.read_bytes()[at : at + size])[0]
+    data = newest.read_bytes()[found.last_offset - int(newest.name) :]
+    (last,), end, _ = leading(data, found.last_offset)
     assert last.properties["UNIQ_KEY"] == found.last_key
-    assert not any(newest.read_bytes()[at + size :])
+    assert not any(data[end:])
     for wrong in (MESSAGES + 1, MESSAGES - 1, MESSAGES - QUEUES, 12):
         with pytest.raises(Failed, match="does not contain"):
             expect(log, TOPIC, QUEUES, wrong, SMALL)

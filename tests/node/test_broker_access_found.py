@@ -20,6 +20,7 @@ from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE, until
+from proof.reader.records import read_records
 from tests.node.brokers import broker, pull_request, send_request
 
 ROOT = Credentials("root", "s3cret-of-root")
@@ -204,7 +205,7 @@ async def test_a_half_message_that_was_given_up(tmp_path: Path) -> None:
         store = node.store
         await until(lambda: store.max_queue_offset(TRANS_CHECK_MAX_TIME_TOPIC, 0) > 0)
         given_up = await served(client, pull, ROOT)
-        at = int.from_bytes(given_up.body[28:36], "big")
+        at = read_records(given_up.body)[0].at
         message_id = f"7F00000100002A9F{at:016X}"
         fields = {"topic": OWN, "msgId": message_id}
         await refused(client, make_request(codes.RESUME_CHECK_HALF_MESSAGE, 0, dict(fields)), f"Topic:{SECRET}")

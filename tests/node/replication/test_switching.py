@@ -23,6 +23,7 @@ from bolide.replication.switch_frames import encode_answer
 from bolide.store.background.arrival import Arrival
 from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE, until, until_answered
+from proof.reader.records import leading
 from tests.node.replication.controlled import ControlledSet, controlled
 from tests.node.replication.parts import OK, codes_of, log_of, same, send
 
@@ -294,10 +295,8 @@ async def test_log_that_differs_from_the_masters_is_not_truncated(tmp_path: Path
         await until(lambda: int(second.store.flushed_offset) == end)
         await of.stop("b")
         path = tmp_path / "b" / "commitlog" / f"{0:020}"
-        data, last = bytearray(path.read_bytes()), 0
-        while (size := int.from_bytes(data[last : last + 4])) < end - last:
-            last += size
-        differs = last + 47  # part of the born timestamp, which no CRC covers
+        data = bytearray(path.read_bytes())
+        differs = leading(bytes(data[:end])).records[-1].at + 47  # part of the born timestamp, which no CRC covers
         data[differs] ^= 1
         path.write_bytes(data)
         again = await of.start("b", in_sync_replicas=2)
