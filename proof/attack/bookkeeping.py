@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from proof.attack import journal
 from proof.attack.consuming import EXPRESSIONS, GROUPS, ORDERLY, wanted
+from proof.kit.journal import Entry
 from proof.ledger import Content, Decision, Finding, Group, Kind, Ledger, Outcome, Place, Queue, Send, Served, View
 from proof.ledger.facts import Seen
 from proof.ledger.tables import allowed
@@ -46,7 +47,7 @@ class Bookkeeping:
                 group.wants = partial(_wants, name)
             self.ledger.groups[name] = group
 
-    def tell(self, entries: Iterable[journal.Entry]) -> None:
+    def tell(self, entries: Iterable[Entry]) -> None:
         """Tell the ledger what all journals say."""
         for entry in sorted(entries, key=itemgetter(0)):
             self._now = entry[0]

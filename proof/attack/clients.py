@@ -14,6 +14,7 @@ from proof.attack import journal
 from proof.attack.consuming import GROUPS, wanted
 from proof.attack.fault_shim import ROOT
 from proof.attack.supervised import Supervised
+from proof.kit.journal import Entry, Follower
 from proof.kit.processes import ChildProcess
 
 
@@ -67,8 +68,8 @@ class Client(Supervised):
 class Progress:
     """What the journals say so far: enough to show, and to know when everything has been consumed."""
 
-    followers: list[journal.Follower]
-    entries: list[journal.Entry] = field(default_factory=list)
+    followers: list[Follower]
+    entries: list[Entry] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     sent: int = 0
     last_done: dict[tuple[str, str], float] = field(default_factory=dict)

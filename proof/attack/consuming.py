@@ -22,6 +22,7 @@ from typing import Final
 from bolide.client import ConsumeResult, PushConsumer, ReceivedMessage, Selector, sql
 from bolide.errors import BolideError
 from proof.attack import journal
+from proof.kit.journal import Journal
 
 ALL: Final = "attack-all"
 TAGGED: Final = "attack-tagged"
@@ -64,7 +65,7 @@ class Setup:
 class Listening:
     """The listener of one group."""
 
-    def __init__(self, group: str, book: journal.Journal, chance: random.Random) -> None:
+    def __init__(self, group: str, book: Journal, chance: random.Random) -> None:
         self._group = group
         self._book = book
         self._random = chance
@@ -98,7 +99,7 @@ class Listening:
         return ConsumeResult.SUCCESS if accepted else ConsumeResult.RETRY
 
 
-async def started(consumer: PushConsumer, book: journal.Journal) -> None:
+async def started(consumer: PushConsumer, book: Journal) -> None:
     """Start a consumer; while no broker can be reached, try again."""
     while True:
         try:
@@ -111,7 +112,7 @@ async def started(consumer: PushConsumer, book: journal.Journal) -> None:
 
 async def run(setup: Setup) -> None:
     """Consume until standard input ends."""
-    book = journal.Journal(Path(setup.journal))
+    book = Journal(Path(setup.journal))
     chance = random.Random(setup.seed)
     lines = asyncio.StreamReader()
     loop = asyncio.get_running_loop()

@@ -15,6 +15,7 @@ from bolide.client import BolideError, Message, MessageQueue, Producer, Response
 from bolide.remoting import codes
 from proof.attack import journal
 from proof.attack.servers import Server
+from proof.kit.journal import Journal
 
 TOPICS: Final = ("op-1", "op-2", "op-3")
 GROUPS: Final = ("op-group-1", "op-group-2")
@@ -29,7 +30,7 @@ class Operator:
     def __init__(self, brokers: list[Server], name_servers: list[Server], book: Path, seed: int) -> None:
         self.brokers = brokers
         self.name_servers = name_servers
-        self.journal = journal.Journal(book)
+        self.journal = Journal(book)
         self.random = random.Random(seed)
         self.done = 0
         self._next = 999_999_999_001

@@ -34,6 +34,7 @@ from bolide.client import (
 from bolide.remoting import codes
 from proof.attack import journal
 from proof.attack.servers import LEVELS
+from proof.kit.journal import Journal
 
 TOPICS: Final = ("plain", "batch", "delay", "timer", "trans", "orders")
 QUEUES: Final = 4
@@ -84,7 +85,7 @@ class Traffic:
         self.setup = setup
         self.producer = producer
         self.sender = sender
-        self.journal = journal.Journal(Path(setup.journal))
+        self.journal = Journal(Path(setup.journal))
         self.random = random.Random(setup.seed)
         self.quiet = asyncio.Event()
         self._next = setup.first

@@ -18,11 +18,11 @@ from typing import Any, Final
 from proof.attack import journal, verdict
 from proof.attack.clients import Client, Progress
 from proof.attack.faults import FAULTS, Cluster
-from proof.attack.journal import Follower
 from proof.attack.operations import Operator, address_of
 from proof.attack.producing import QUEUES, TOPICS
 from proof.attack.servers import Server, broker, name_server
 from proof.attack.verdict import Verdict
+from proof.kit.journal import Follower
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import holds_within
 from proof.ledger import Promises

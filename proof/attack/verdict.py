@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from proof.attack import journal, operations, store_reader
+from proof.attack import operations, store_reader
 from proof.attack.bookkeeping import CRASHED, Bookkeeping
 from proof.attack.clients import Client
 from proof.attack.servers import Server, conf_of
+from proof.kit.journal import Entry
 from proof.ledger import Finding, Kind, Outcome, Promises, View, judge, passed_over
 
 MOST_SHOWN: Final = 20
@@ -61,7 +62,7 @@ class Sets:
 def of_run(
     servers: list[Server],
     clients: list[Client],
-    entries: list[journal.Entry],
+    entries: list[Entry],
     promises: Promises,
     at: float,
     sets: Sets | None = None,
@@ -70,7 +71,7 @@ def of_run(
     verdict = Verdict()
     book = Bookkeeping()
     members = sets.members if sets is not None else {}
-    crashes: list[journal.Entry] = [
+    crashes: list[Entry] = [
         [end.at, CRASHED, members.get(server.name, server.name)]
         for server in servers
         for end in server.ends

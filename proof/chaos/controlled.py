@@ -11,7 +11,6 @@ from bolide.errors import BolideError
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.controller import BrokerReplicasInfo, ReplicasInfo
-from proof.attack import journal
 from proof.attack.bookkeeping import CRASHED
 from proof.attack.run import START_SECONDS
 from proof.attack.servers import Server
@@ -20,6 +19,7 @@ from proof.chaos.etcd import Etcd, make_etcd
 from proof.chaos.proxy import Proxy
 from proof.chaos.run import ChaosRun
 from proof.chaos.sets import BEHIND, WORLD, Machine, Set
+from proof.kit.journal import Entry
 from proof.kit.ports import reserve_port
 
 LOOK_S: Final = 0.2
@@ -123,7 +123,7 @@ class ControlledRun(ChaosRun):
         slaves = [machine.server for one in self.sets for machine in one.slaves]
         return [*self.controllers, *slaves, *(one.master.server for one in self.sets), *self.name_servers]
 
-    def _replaced(self) -> list[journal.Entry]:
+    def _replaced(self) -> list[Entry]:
         """Nothing is delivered before every replica in sync has it."""
         return [[at, CRASHED, one.name] for one in self.sets for at in one.promoted_at]
 

@@ -21,10 +21,9 @@ from bolide.errors import BolideError
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.replication import HARuntimeInfo
-from proof.attack import journal, verdict
+from proof.attack import verdict
 from proof.attack.bookkeeping import CRASHED
 from proof.attack.faults import Cluster
-from proof.attack.journal import Follower
 from proof.attack.run import Attack
 from proof.attack.run import Plan as AttackPlan
 from proof.attack.servers import Server
@@ -43,6 +42,7 @@ from proof.chaos.sets import (
     make_set,
     proxied,
 )
+from proof.kit.journal import Entry, Follower
 from proof.kit.waiting import holds_within
 from proof.ledger import Promises
 
@@ -271,7 +271,7 @@ class ChaosRun(Attack):
     def _in_stopping_order(self) -> list[Server]:
         return self.servers[::-1]
 
-    def _replaced(self) -> list[journal.Entry]:
+    def _replaced(self) -> list[Entry]:
         """What was delivered without a slave may be gone with its master, and consumers are beyond it."""
         return [[at, CRASHED, one.name, True] for one in self.sets for at in one.promoted_at]
 

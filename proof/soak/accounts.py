@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from proof.soak.journal import Event, What
+from proof.soak.events import Event, What
 from proof.soak.streams import READERS, STREAMS, Reader, Stream
 
 ACKNOWLEDGED, FAILED, RECALLED = 1, 2, 4

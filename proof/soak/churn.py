@@ -12,8 +12,9 @@ from itertools import count
 
 from bolide.admin.client import Admin
 from bolide.client import BolideError, Message, Producer, PushConsumer, ReceivedMessage, sql
+from proof.kit.journal import Journal
 from proof.soak.client_process import Arguments, Told, now_ms, pause, run_client
-from proof.soak.journal import Event, Journal, What
+from proof.soak.events import Event, What
 from proof.soak.streams import PREFIX, READERS, Stream, body_of, read_body
 
 VISIT_MESSAGES = 5
@@ -87,7 +88,7 @@ class Churn:
             told = read_body(message.body)
             if told is not None:
                 late = now_ms() - told.due_ms
-                self._journal.note(Event(What.CONSUMED, told.stream, told.number, now_ms(), reader, late))
+                self._journal.note(*Event(What.CONSUMED, told.stream, told.number, reader, late).fields)
 
         consumer = PushConsumer(
             PREFIX + reader.name, self._given.namesrv, start_from="first", instance_name=f"guest-{next(self._members)}"

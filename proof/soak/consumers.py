@@ -20,9 +20,10 @@ from bolide.client import (
     lmq,
     sql,
 )
+from proof.kit.journal import Journal
 from proof.soak import streams
 from proof.soak.client_process import Arguments, Told, now_ms, run_client
-from proof.soak.journal import Event, Journal, What
+from proof.soak.events import Event, What
 from proof.soak.streams import PREFIX, READERS, Reader, Stream, read_body
 
 IDLE_TOPIC = PREFIX + "idle"
@@ -50,8 +51,8 @@ class Consumers:
             self._told.counts["changed bodies"] += 1
             self._told.last_error = f"{reader.name} got {message!r}, which was not sent so"
             return -1
-        now = now_ms()
-        self._journal.note(Event(What.CONSUMED, told.stream, told.number, now, reader, now - told.due_ms))
+        late = now_ms() - told.due_ms
+        self._journal.note(*Event(What.CONSUMED, told.stream, told.number, reader, late).fields)
         self._told.counts[f"consumed ({reader.name})"] += 1
         return told.number
 

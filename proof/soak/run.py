@@ -20,9 +20,10 @@ from bolide.admin.client import Admin
 from bolide.client import BolideError
 from bolide.remoting import codes
 from proof.kit.command_line import on_interrupt
+from proof.kit.journal import Follower
 from proof.soak.accounts import Accounts, Fault
 from proof.soak.cluster import Cluster, Failed, age_log_files, topics
-from proof.soak.journal import JournalReader
+from proof.soak.events import events_of
 from proof.soak.page import Check, Report, write_page
 from proof.soak.samples import (
     ANSWER,
@@ -96,7 +97,7 @@ class Soak:
         self._accounts = Accounts()
         self._measurements = Measurements()
         self._loop_times = LoopTimes()
-        self._journals = [JournalReader(plan.folder / f"{name}.journal") for name in JOURNALS]
+        self._journals = [Follower(plan.folder / f"{name}.journal") for name in JOURNALS]
         self._begin = time.monotonic()
         self._interrupted = 0
         self._deleted = 0
@@ -198,7 +199,7 @@ class Soak:
 
     def _take_journals(self) -> None:
         for journal in self._journals:
-            self._accounts.take(journal.new())
+            self._accounts.take(events_of(journal.entries()))
 
     def _measure_messages(self, second: float) -> None:
         for reader in READERS:

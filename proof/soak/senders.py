@@ -17,9 +17,10 @@ from bolide.client import (
     TransactionProducer,
     TransactionState,
 )
+from proof.kit.journal import Journal
 from proof.soak import streams
 from proof.soak.client_process import Arguments, Told, now_ms, pause, run_client
-from proof.soak.journal import Event, Journal, What
+from proof.soak.events import Event, What
 from proof.soak.streams import SHARES, End, Stream, body_of, read_body
 
 MOST_OUT = 500
@@ -90,7 +91,7 @@ class Senders:
             self._told.failed(f"sends ({stream.value})", error)
             what = What.FAILED
         for each in range(number, number + count):
-            self._journal.note(Event(what, stream, each, now_ms()))
+            self._journal.note(*Event(what, stream, each).fields)
         self._told.counts["acknowledged" if what is What.ACKNOWLEDGED else "not acknowledged"] += count
 
     async def _one(self, stream: Stream, number: int) -> None:
@@ -139,7 +140,7 @@ class Senders:
         if streams.recalled(number, self._quick):
             await self._plain.recall(message.topic, handle)
             if now_ms() - asked < (seconds - 2) * 1000:  # else it may have been on its way already
-                self._journal.note(Event(What.RECALLED, Stream.TIMER, number, now_ms()))
+                self._journal.note(*Event(What.RECALLED, Stream.TIMER, number).fields)
                 self._told.counts["recalled"] += 1
 
     async def _transaction(self, number: int) -> None:

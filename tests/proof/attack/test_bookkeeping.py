@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from proof.attack import journal
 from proof.attack.bookkeeping import CRASHED, Bookkeeping
+from proof.kit.journal import Entry
 from proof.ledger import Content, Place, Promises, Queue, QueueView, Served, View, judge, passed_over
 
 QUEUE = Queue("broker-1", "plain", 0)
@@ -18,14 +19,14 @@ def view(body: bytes = BODY, tags: str = "c") -> View:
     return View({QUEUE: QueueView(0, 1, [Served(Place(QUEUE, 0), content)])}, at=10.0)
 
 
-def findings(entries: list[journal.Entry], found: View) -> list[str]:
+def findings(entries: list[Entry], found: View) -> list[str]:
     book = Bookkeeping()
     book.tell(entries)
     book.number_in_ledger(found)
     return [finding.promise for finding in judge(book.ledger, found, Promises())]
 
 
-def passed(entries: list[journal.Entry], found: View) -> set[tuple[str, int]]:
+def passed(entries: list[Entry], found: View) -> set[tuple[str, int]]:
     book = Bookkeeping()
     book.tell(entries)
     book.number_in_ledger(found)

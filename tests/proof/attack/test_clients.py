@@ -5,7 +5,7 @@ from pathlib import Path
 
 from proof.attack import journal
 from proof.attack.clients import Progress
-from proof.attack.journal import Follower, Journal
+from proof.kit.journal import Follower, Journal
 
 
 def test_acknowledged_message_is_awaited_until_its_groups_accept_it(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from proof.kit.journal import Follower, Journal
 from proof.soak.accounts import Accounts
-from proof.soak.journal import Event, Journal, JournalReader, What
+from proof.soak.events import Event, What, events_of
 from proof.soak.senders import schedule
 from proof.soak.streams import BATCH, LONG_BODY, READERS, SHARES, Body, Stream, body_of, read_body
 
@@ -15,11 +16,11 @@ BY_NAME = {reader.name: reader for reader in READERS}
 
 
 def sent(stream: Stream, number: int, what: What = What.ACKNOWLEDGED) -> Event:
-    return Event(what, stream, number, 1)
+    return Event(what, stream, number)
 
 
 def got(reader: str, number: int, late: int = 0) -> Event:
-    return Event(What.CONSUMED, BY_NAME[reader].stream, number, 2, BY_NAME[reader], late)
+    return Event(What.CONSUMED, BY_NAME[reader].stream, number, BY_NAME[reader], late)
 
 
 def faults(*events: Event) -> list[str]:
@@ -102,18 +103,18 @@ def test_lateness_counts_first_deliveries_since_the_last_question() -> None:
 
 def test_a_journal_is_followed_while_it_grows(tmp_path: Path) -> None:
     path = tmp_path / "x.journal"
-    reader = JournalReader(path)
-    assert list(reader.new()) == []
+    reader = Follower(path)
+    assert reader.entries() == []
     journal = Journal(path)
     events = [sent(Stream.LIGHT, 5), got("timer", 1 << 31, -7), sent(Stream.TIMER, 0, What.RECALLED)]
-    journal.note(events[0])
-    assert list(reader.new()) == events[:1]
-    journal.note(events[1])
-    journal.note(events[2])
+    journal.note(*events[0].fields)
+    assert list(events_of(reader.entries())) == events[:1]
+    journal.note(*events[1].fields)
+    journal.note(*events[2].fields)
     with path.open("ab") as file:
         file.write(b"half")  # of a record that is being written
-    assert list(reader.new()) == events[1:]
-    assert list(reader.new()) == []
+    assert list(events_of(reader.entries())) == events[1:]
+    assert reader.entries() == []
     journal.close()
 
 
