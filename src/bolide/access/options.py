@@ -48,13 +48,13 @@ class AccessOptions(ClusterAccessOptions, frozen=True, kw_only=True):
     ] = ""
     init_authentication_user: Annotated[
         str,
-        ACCESS('User of type Super, created at the start if none exists: `{"username":"..","password":".."}`.'),
+        ACCESS('User of type Super, created at the start unless one exists: `{"username":"..","password":".."}`.'),
     ] = ""
     inner_client_authentication_credentials: Annotated[
         str,
         ACCESS(
             "Credentials with which the broker signs its own requests to masters and name servers, and of a Super "
-            'user that is created at the start if none exists: `{"accessKey":"..","secretKey":".."}`.'
+            'user that is created at the start unless one exists: `{"accessKey":"..","secretKey":".."}`.'
         ),
     ] = ""
     authorization_enabled: Annotated[

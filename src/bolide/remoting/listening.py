@@ -28,7 +28,7 @@ LogLevels = Annotated[
 ]
 LogFile = Annotated[
     str,
-    MONITORING("File for the lines of standard error; empty: no file. Each server needs its own.", java=OURS),
+    MONITORING("File for the lines of standard error; empty: no file. Servers cannot share a file.", java=OURS),
 ]
 LogFileSize = Annotated[
     int,

@@ -20,8 +20,8 @@ def test_a_key_without_effect_is_said_at_the_start(tmp_path: Path) -> None:
     loaded = load_options(BrokerOptions, {"commercialBaseCount": "2"}, str(path), variables)
     assert loaded.warnings == [
         f"file {path}: haSlaveFallbehindMax has no effect here: it is the name in 4.9 of haMaxGapNotInSync: set that",
-        f"file {path}: dLegerGroup, dLegerPeers have no effect here: there is no DLedger, and controllers are named by "
-        "controllerAddr",
+        f"file {path}: dLegerGroup, dLegerPeers have no effect here: there is no DLedger, and controllerAddr lists "
+        "the controllers",
         f"file {path}: flushConsumeQueueLeastPages has no effect here: queues are written every interval and synced "
         "together at the thorough one",
         "variable BOLIDE_SEND_MESSAGE_THREAD_POOL_NUMS: sendMessageThreadPoolNums has no effect here: requests run on "
@@ -34,7 +34,7 @@ def test_a_key_without_effect_is_said_at_the_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        ("diskFallRecorded", "how far the pulls of a group are behind"),
+        ("diskFallRecorded", "the lag of a group's pulls"),
         ("transferMsgByHeap", "copied into the process's memory"),
         ("forwardTimeout", "static topics"),
         ("priorityOrderAsc", "POP"),

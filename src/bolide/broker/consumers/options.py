@@ -28,7 +28,7 @@ class ConsumerOptions(DeclaredOptions, frozen=True, kw_only=True):
     max_subscriptions: Annotated[
         PositiveCount,
         GROUPS(
-            "Maximum subscriptions of all connected groups; a subscription is counted once more per 1024 characters.",
+            "Maximum subscriptions of all connected groups; a subscription adds one per 1024 of its characters.",
             live=True,
             java=OURS,
         ),

@@ -43,14 +43,14 @@ class ActingOptions(DeclaredOptions, frozen=True, kw_only=True):
     enable_auto_in_sync_replicas: Annotated[
         bool,
         ACTING(
-            "A send waits for no more brokers than are in sync, and for at least minInSyncReplicas. Needs "
+            "A send waits for the brokers in sync: at most inSyncReplicas, at least minInSyncReplicas. Needs "
             "enableSlaveActingMaster."
         ),
     ] = False
     enable_remote_escape: Annotated[
         bool,
         ACTING(
-            "A slave that acts as master delivers delayed messages and timers, and hands half messages over: it sends "
-            "them to other sets of the cluster. Needs enableSlaveActingMaster; set it at all brokers of the set."
+            "A slave that acts as master sends due delayed messages, due timers and pending half messages to other "
+            "sets of the cluster. Needs enableSlaveActingMaster; set it at all brokers of the set."
         ),
     ] = False

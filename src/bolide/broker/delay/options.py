@@ -21,7 +21,7 @@ class DelayOptions(DeclaredOptions, frozen=True, kw_only=True):
     timer_roll_window_slot: Annotated[
         Count,
         DELAYS(
-            "Maximum number of slots that a message waits before it is rolled: stored again with the remaining time."
+            "Maximum number of slots that a message waits before it is stored as a new message with the remaining time."
         ),
     ] = 2 * 24 * 3600
     timer_congest_num_each_slot: Annotated[

@@ -44,7 +44,7 @@ UNKEPT: Final[dict[str, tuple[str, str]]] = {
     "timerRocksDBEnable": ("false", _ENGINE),
     "transRocksDBEnable": ("false", _ENGINE),
     "readOnlyCommitLogStorePaths": ("", "the log is read from commitlog/ under storePathRootDir only"),
-    "defaultMessageRequestMode": ("PULL", "POP consumption is not built yet, so consumers would get nothing"),
+    "defaultMessageRequestMode": ("PULL", "POP consumption is not built yet, so consumers would not receive messages"),
     "filterServerNums": (
         "0",
         "filter servers run Java classes; consumers can subscribe with an SQL92 expression or filter in Python",

@@ -26,7 +26,7 @@ _NETTY_SERVER: Final = {
     "a stop closes connections without a notice to the clients": "enableShutdownGracefully shutdownWaitTimeSeconds",
     "the system sizes the buffers of sockets, and 1024 connections may wait to be accepted": """
         serverSocketBacklog serverSocketRcvBufSize serverSocketSndBufSize""",
-    "clientWriteBufferHigh and clientWriteBufferLimit bound what a peer leaves unread": """
+    "clientWriteBufferHigh and clientWriteBufferLimit bound the data that a peer leaves unread": """
         writeBufferHighWaterMark writeBufferLowWaterMark""",
 }
 
@@ -50,7 +50,7 @@ _BROKER: Final = {
         pullMessageThreadPoolNums putMessageFutureThreadPoolNums queryMessageThreadPoolNums
         sendMessageThreadPoolNums""",
     "requests do not wait in queues of thread pools; maxParkedSendBytes, maxHeldRequests and "
-    "clientWriteBufferTotal bound what waits": """
+    "clientWriteBufferTotal bound the pending requests and responses": """
         ackThreadPoolQueueCapacity adminBrokerThreadPoolQueueCapacity clientManagerThreadPoolQueueCapacity
         consumerManagerThreadPoolQueueCapacity endTransactionPoolQueueCapacity
         heartbeatThreadPoolQueueCapacity litePullThreadPoolQueueCapacity loadBalanceThreadPoolQueueCapacity
@@ -67,32 +67,32 @@ _BROKER: Final = {
     "one thread appends, so no locks are taken": """
         debugLockEnable spinLockCollisionRetreatOptimalDegree topicQueueLockNum useABSLock
         useReentrantLockWhenPutMessage""",
-    "the log is dispatched in one way, in the loop and after it is confirmed": """
+    "the log is always dispatched in the event loop, after it is confirmed": """
         batchDispatchRequestThreadPoolNums enableBuildConsumeQueueConcurrently""",
     "queues are written every interval and synced together at the thorough one": "flushConsumeQueueLeastPages",
-    "a slave stores nothing but its master's log": "duplicationEnable",
+    "a slave stores only the log of its master": "duplicationEnable",
     "recovery checks log and queues in one way": """
         enableAcceleratedRecovery enableLogConsumeQueueRepeatedlyBuildWhenRecover recheckReputOffsetFromCq
         recoverConcurrently recoverThreadPoolNums""",
-    "a record whose own offset is not where it lies is always damage": "checkCommitLogOffsetOnRecover",
-    "files are deleted without pauses, deleteFileBatchMax at a time": """
+    "a record that is not at the offset it contains is always treated as damaged": "checkCommitLogOffsetOnRecover",
+    "files are deleted without pauses, in batches of deleteFileBatchMax": """
         deleteCommitLogFilesInterval deleteConsumeQueueFilesInterval""",
-    "a queue's first offset follows when log files are deleted": """
+    "a queue's first offset is corrected when log files are deleted": """
         correctLogicMinOffsetForceInterval correctLogicMinOffsetSleepInterval""",
     "the key is mappedFileSizeConsumeQueueExt": "mapedFileSizeConsumeQueueExt",
-    "expectConsumerNumUseFilter and maxErrorRateOfBloomFilter give the length of bitmaps": """
+    "expectConsumerNumUseFilter and maxErrorRateOfBloomFilter determine the length of bitmaps": """
         bitMapLengthConsumeQueueExt""",
-    "versions of records follow the length of their topic": "autoMessageVersionOnTopicLen",
+    "the version of a record follows from the length of its topic": "autoMessageVersionOnTopicLen",
     "topics have at most 127 characters": "maxTopicLength",
     "there are no batch queues": "mapperFileSizeBatchConsumeQueue searchBcqByCacheEnable",
     "topics are not compacted": """
         compactionCqMappedFileSize compactionMappedFileSize compactionScheduleInternal compactionThreadNum
         enableCompaction maxOffsetMapSize""",
-    "reads from the disk run in a pool and slow nobody else down": """
+    "reads from the disk run in a thread pool and do not delay other requests": """
         accessMessageInMemoryHotRatio cgColdReadThreshold coldCtrStrategyEnable coldDataFlowControlEnable
         coldDataScanEnable consumerFallbehindThreshold disableConsumeIfConsumerReadSlowly
         globalColdReadThreshold sampleSteps timerColdDataCheckIntervalMs usePIDColdCtrStrategy""",
-    "nothing is kept in RocksDB": """
+    "Bolide does not use RocksDB": """
         bottomMostCompressionTypeForConsumeQueueStore cleanRocksDBDirtyCQIntervalMin combineAssignOffsetCQType
         combineCQEnableCheckSelf combineCQLoadingCQTypes combineCQMaxExtraSearchCommitLogFiles
         combineCQPreferCQType combineCQUseRocksdbForLmq configManagerVersion enableRocksDBLog
@@ -105,18 +105,18 @@ _BROKER: Final = {
         timerRocksDBTimeExpiredMaxTps transactionCheckRocksdbCoreThreads transactionCheckRocksdbMaxThreads
         transactionCheckRocksdbQueueCapacity transWriteOriginTransHalfEnable useSeparateStorePathForRocksdbCQ
         useSingleRocksDBForAllConfigs""",
-    "delayed messages are delivered in order by the loop, and tried until the store takes them": """
+    "the event loop delivers delayed messages in order and retries until they are stored": """
         enableScheduleAsyncDeliver scheduleAsyncDeliverMaxPendingLimit
         scheduleAsyncDeliverMaxResendNum2Blocked timerEnableRetryUntilSuccess timerSkipUnknownError""",
     "the timer runs in the loop, and its files are flushed every timerFlushIntervalMs": """
         timerGetMessageThreadNum timerPutMessageThreadNum timerWheelSnapshotFlush timerWheelSnapshotIntervalMs""",
-    "op records of transactions are written at once": "transactionOpBatchInterval transactionOpMsgMaxSize",
+    "op messages of transactions are written immediately": "transactionOpBatchInterval transactionOpMsgMaxSize",
     "system topics are never changed by clients": "validateSystemTopicWhenUpdateTopic",
     "the version of delay offsets grows with each write of their file": "delayOffsetUpdateVersionStep",
-    "members of groups are told of a change at once": "realTimeNotifyConsumerChange",
+    "members of a group are notified of changes immediately": "realTimeNotifyConsumerChange",
     "subscriptions come from heartbeats and expire with their client": "subscriptionExpiredTimeout",
     "queues are locked on this broker only": "lockInStrictMode",
-    "offsets of broadcast consumers are kept by the consumers": """
+    "broadcast consumers store their offsets themselves": """
         broadcastOffsetExpireMaxSecond broadcastOffsetExpireSecond enableBroadcastOffsetStore""",
     "POP consumption is not built yet": """
         appendAckAsync appendCkAsync clearRetryTopicWhenDeleteTopic defaultPopShareQueueNum
@@ -137,7 +137,7 @@ _BROKER: Final = {
         liteLagLatencyMetricsEnable liteLagLatencyTopK liteSubscriptionCheckInterval
         liteSubscriptionCheckTimeoutMills liteTtlCheckInterval maxClientEventCount maxLiteSubscriptionCount
         minLiteTTl""",
-    "metrics are served to Prometheus, all of them and with these labels, where metricsExporterType = PROM": """
+    "with metricsExporterType = PROM, Prometheus can read all metrics, with fixed labels": """
         enableConnectionMetrics enableLagAndDlqMetrics enableMessageStoreMetrics enableRemotingMetrics
         enableRequestMetrics enableStatsMetrics enableTransactionMetrics metricGrpcExporterIntervalInMills
         metricGrpcExporterTimeOutInMills metricLoggingExporterIntervalInMills metricsExportBatchMaxDataPoints
@@ -145,44 +145,44 @@ _BROKER: Final = {
         metricsOtelCardinalityLimit""",
     "there are no statistics for billing": """
         accountStatsEnable accountStatsPrintZeroValues commercialBaseCount commercialSizePerMsg""",
-    "nothing of RocketMQ's installation is read": "rocketmqHome",
+    "Bolide does not read RocketMQ's installation": "rocketmqHome",
     "name servers come from namesrvAddr only": """
         fetchNamesrvAddrByAddressServer fetchNameSrvAddrByDnsLookup fetchNamesrvAddrInterval
         updateNameServerAddrPeriod""",
-    "all topics are registered every registerNameServerPeriod, and those that change at once": """
+    "all topics are registered every registerNameServerPeriod, and changed topics immediately": """
         enableSingleTopicRegister enableSplitRegistration forceRegister splitRegistrationSize""",
     "it is the name in 4.9 of haMaxGapNotInSync: set that": "haSlaveFallbehindMax",
-    "there is no DLedger, and controllers are named by controllerAddr": """
+    "there is no DLedger, and controllerAddr lists the controllers": """
         dLegerGroup dLegerPeers dLegerSelfId enableBatchPush fetchControllerAddrByDnsLookup preferredLeaderId
         storePathDLedgerCommitLog""",
-    "users and policies are in memory, and every request is checked by itself": """
+    "users and policies are in memory, and each request is checked separately": """
         aclCacheExpiredSecond aclCacheMaxNum aclCacheRefreshSecond authenticationStrategy
         authorizationStrategy statefulAuthenticationCacheExpiredSecond statefulAuthenticationCacheMaxNum
         statefulAuthorizationCacheExpiredSecond statefulAuthorizationCacheMaxNum userCacheExpiredSecond
         userCacheMaxNum userCacheRefreshSecond""",
-    "access control has its settings and files where the broker has its own": "authConfigPath clusterName configName",
+    "access control uses the broker's settings file and store folder": "authConfigPath clusterName configName",
     "the records of a pull are copied into the process's memory, as with the default": "transferMsgByHeap",
-    "a closed connection is looked up by itself, not in every group": "enableFastChannelEventProcess",
-    "nothing that reads a file holds up its deletion": "destroyMapedFileIntervalForcibly redeleteHangedFileInterval",
-    "the read-ahead of log files is the kernel's": "dataReadAheadEnable",
-    "with ASYNC_FLUSH the log is synced every flushIntervalCommitLog, and no message wakes the flush": """
+    "the groups of a closed connection are found without a search of all groups": "enableFastChannelEventProcess",
+    "readers of a file do not delay its deletion": "destroyMapedFileIntervalForcibly redeleteHangedFileInterval",
+    "the kernel decides on the read-ahead of log files": "dataReadAheadEnable",
+    "with ASYNC_FLUSH the log is synced every flushIntervalCommitLog; messages do not trigger a flush": """
         wakeFlushWhenPutMessage""",
-    "no checksum of a part of the log is computed": "maxChecksumRange",
-    "how far the pulls of a group are behind is computed when request 315 asks for it": "diskFallRecorded",
-    "what was appended is flushed, even if the store takes no messages": "enableRunningFlagsInFlush",
-    "the limits of the disk are those of the whole disk, whatever shares it": """
+    "checksums of log ranges are not computed": "maxChecksumRange",
+    "the lag of a group's pulls is computed for each request 315": "diskFallRecorded",
+    "appended records are flushed even if the store is not writable": "enableRunningFlagsInFlush",
+    "the disk limits apply to the whole disk, including other data on it": """
         logicalDiskSpaceCleanForciblyThreshold replicasPerDiskPartition""",
-    "lag counts all messages beyond the committed offsets, also those that a filter leaves out": """
+    "lag includes all messages after the committed offsets, even if a filter skips them": """
         estimateAccumulation maxConsumeQueueScan sampleCountThreshold useStaticSubscription""",
     "a pull reads one queue file at most, as with the default": "travelCqFileNumWhenGetMessage",
     "a delayed message is counted when it is stored, and again when it is delivered": "enableScheduleMessageStats",
-    "the timer counts its messages as they come and go, and nothing recounts them": """
+    "the timer counts its messages when they are added and removed, and does not recount them": """
         timerEnableCheckMetrics timerMetricSmallThreshold""",
-    "the progress of the timer is a figure, not a line of the log": "timerProgressLogIntervalMs",
+    "the progress of the timer is a metric, not a log line": "timerProgressLogIntervalMs",
     "counts of transactions are not written to a file": "transactionMetricFlushInterval",
     "the version of consumer offsets grows once in 500 commits, as with the default": """
         consumerOffsetUpdateVersionStep""",
-    "groups of the system are always created when they are used": "enableCreateSysGroup",
+    "system groups are always created when they are used": "enableCreateSysGroup",
     "producers are always registered": "enableRegisterProducer",
     "closed connections are not logged": "printChannelGroups printChannelGroupsMinNum",
     "consumers that only pull are always served": "rejectPullConsumerEnable",
@@ -195,8 +195,8 @@ _BROKER: Final = {
     "statistics that have not moved for a day are dropped": "maxStatsIdleTimeInMinutes",
     "a process has one broker": "inBrokerContainer",
     "a daemon has one log: standard error, or logFile": "isolateLogEnable",
-    "changes at run time go into the file of -c, or into config/broker.conf of the store": "brokerConfigPath",
-    "clientWriteBufferHigh and clientWriteBufferLimit always bound the answers that a client leaves unread": """
+    "changes at run time are written to the file of -c, or to config/broker.conf of the store": "brokerConfigPath",
+    "clientWriteBufferHigh and clientWriteBufferLimit always bound the responses that a client leaves unread": """
         enableNetWorkFlowControl""",
     "there are no static topics, so no request is forwarded to another broker": "forwardTimeout",
     "messages can be read once they are confirmed": "readUnCommitted",
@@ -222,7 +222,7 @@ _NAMESRV: Final = {
         clientRequestThreadPoolNums clientRequestThreadPoolQueueCapacity defaultThreadPoolNums
         defaultThreadPoolQueueCapacity unRegisterBrokerQueueCapacity""",
     "routes come from the brokers that register here": "clusterTest productEnvName",
-    "nothing of RocketMQ's installation is read": "rocketmqHome",
+    "Bolide does not read RocketMQ's installation": "rocketmqHome",
 }
 
 
@@ -231,11 +231,11 @@ _CONTROLLER: Final = {
     **_NETTY_CLIENT,
     "requests run on one event loop, not in thread pools": """
         controllerRequestThreadPoolQueueCapacity controllerThreadPoolNums""",
-    "controllerStore names the engine that keeps decisions, and has settings of its own": """
+    "controllerStore selects the engine that stores decisions, which has different settings": """
         controllerStorePath controllerType jraftConfig mappedFileSize""",
-    "a controller whose lead is in doubt answers no reads": "processReadEvent",
-    "nothing of RocketMQ's installation is read": "rocketmqHome",
-    "a controller serves its metrics to Prometheus only, all of them and with these labels": """
+    "a controller that may have lost its leadership rejects reads": "processReadEvent",
+    "Bolide does not read RocketMQ's installation": "rocketmqHome",
+    "a controller exports all metrics, only to Prometheus and with fixed labels": """
         metricGrpcExporterIntervalInMills metricGrpcExporterTimeOutInMills metricLoggingExporterIntervalInMills
         metricsGrpcExporterHeader metricsGrpcExporterTarget metricsInDelta metricsLabel""",
 }
