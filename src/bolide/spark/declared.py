@@ -21,7 +21,7 @@ from bolide.spark.errors import OptionError
 T = TypeVar("T")
 
 REQUIRED: Final = "required"
-NONE: Final = "none"
+NO_LIMIT: Final = "no limit"
 _DECLARED: Final = "option"
 _ALIKE: Final = 0.7
 """Similarity to a known name, at most 1, from which a name is treated as misspelt."""
@@ -51,7 +51,7 @@ def option(
     default: str = "",
     *,
     absent: Any = None,
-    shown: str = NONE,
+    shown: str = NO_LIMIT,
     name: str = "",
     hidden: bool = False,
 ) -> Any:

@@ -22,10 +22,9 @@ _FILE: Final = (
     "for Protobuf: the file that `protoc --include_imports --descriptor_set_out` writes, and the full name of the "
     "message"
 )
-_REGISTRY: Final = "a schema registry, and the subject whose newest schema names the columns"
+_REGISTRY: Final = "a schema registry, and the subject whose newest schema determines the columns"
 _USER: Final = (
-    "the user name and password for the registry, and a PEM file with the authorities that an `https` registry is "
-    "checked against"
+    "the user name and password for the registry, and a PEM file with the trusted authorities for an `https` registry"
 )
 
 
@@ -83,8 +82,8 @@ class BodyOptions:
     )
     on_bad_record: str = option(
         COLUMNS,
-        "`fail` (default; says where the message is), `drop`, or `column`: fields are null and `_corrupt_record` holds "
-        "the body",
+        "`fail` (default; the error contains the message's position), `drop`, or `column`: fields are null and "
+        "`_corrupt_record` contains the body",
         _word(FAIL, DROP, COLUMN),
         absent=FAIL,
         shown="",

@@ -78,8 +78,8 @@ class SinkOptions:
     mode: str = option(_HEADING, f"or `{EXACTLY_ONCE}`", one_of(AT_LEAST_ONCE, EXACTLY_ONCE), AT_LEAST_ONCE)
     dead_letter_path: str = option(
         _HEADING,
-        "folder for rows that cannot become messages; without it such a row fails the write. Its times are the nearest "
-        "that all time zones can show",
+        "folder for rows that cannot become messages; without it such a row fails the write. Times in it are limited "
+        "to the range that all time zones can show",
         _folder,
         absent="",
         shown="",
@@ -92,11 +92,11 @@ class SinkOptions:
         str(128 * 1024),
     )
     sends_in_flight: int = option(
-        _HEADING, "requests that a task keeps in flight (and at most 32 MiB)", whole_number(1, 1_000), "256"
+        _HEADING, "maximum number of requests in flight per task (and at most 32 MiB)", whole_number(1, 1_000), "256"
     )
     delivery_timeout_ms: int = option(
         _HEADING,
-        "how long a message, or a commit, is retried before the task or the batch fails",
+        "time for which a message, or a commit, is retried before the task or the batch fails",
         whole_number(1, 86_400_000),
         "60000",
     )
@@ -105,14 +105,14 @@ class SinkOptions:
     )
     job_id: str = option(
         _HEADING,
-        "with `commitLog`: a batch write under this name stores its rows once, however often it is run",
+        "with `commitLog`: a batch write with this name stores its rows only once, even if it is repeated",
         _job_id,
         absent="",
         shown="",
     )
     transaction_seconds: int = option(
         _HEADING,
-        "how long Bolide keeps the half messages of an unfinished batch",
+        "time for which Bolide retains the half messages of an unfinished batch",
         whole_number(60, 30 * 86_400),
         "259200",
     )

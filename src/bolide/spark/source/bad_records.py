@@ -25,13 +25,13 @@ BAD_RECORDS: Final = (
     Option(
         "badRecords",
         _HEADING,
-        "`fail` (default), `drop`, or `column`: the body is null and a column `_bad_record` says why",
+        "`fail` (default), `drop`, or `column`: the body is null and a column `_bad_record` contains the reason",
     ),
     Option(
         "deadLetterPath",
         _HEADING,
-        "a folder that all executors see: dropped messages are written there first, as Parquet, with their position, "
-        "the reason and the whole record as stored. A batch that runs again may write a message twice",
+        "a folder that all executors can access: dropped messages are written there first, as Parquet, with their "
+        "position, the reason and the whole stored record. A repeated batch may write a message twice",
     ),
 )
 

@@ -15,7 +15,7 @@ from bolide.spark.source.tls_options import Tls
 DEFAULT_GROUP: Final = "bolide-spark"
 SPEED: Final = "Tasks and speed"
 _SIGNED: Final = (
-    "sign each request, for brokers with access control; [Secure](security.md) has the rights that a user needs"
+    "sign each request, for brokers with access control; [Security](security.md) lists the rights that a user needs"
 )
 
 
@@ -26,10 +26,10 @@ class ClusterAccess:
     namesrv: tuple[str, ...] = option(
         SPEED, "name servers, `host:port`, separated by commas", comma_names, absent=(), shown=REQUIRED
     )
-    request_timeout_ms: int = option(SPEED, "how long to wait for an answer", whole_number(100, 600_000), "10000")
+    request_timeout_ms: int = option(SPEED, "timeout of a request", whole_number(100, 600_000), "10000")
     access_key: str = option(SPEED, _SIGNED, as_it_is, absent="", shown="")
     secret_key: str = option(SPEED, _SIGNED, as_it_is, absent="", shown="", hidden=True)
-    group: str = option("Streams", "consumer group that requests name", as_it_is, DEFAULT_GROUP)
+    group: str = option("Streams", "consumer group of the requests", as_it_is, DEFAULT_GROUP)
     tls: Tls = field(default_factory=Tls)
     selection: Selection = field(default_factory=Selection)
     """The topics and queues to read, or the topic to write."""

@@ -18,8 +18,8 @@ EVERY_TAG: Final = "*"
 MAX_OFFSET: Final = (1 << 63) - 1
 _HEADING: Final = "Filters"
 _STORED: Final = (
-    "stored at the first time or later, and before the second: a batch read does not read the rest. Rows are compared, "
-    "too, so if a broker's clock was set back, at most some are left out"
+    "stored at the first time or later, and before the second: a batch read does not read the rest. Each row is also "
+    "compared, so rows outside are never returned; if a broker's clock was set back, some rows inside may be missing"
 )
 _OFFSETS: Final = "queue offsets from the first, and before the second"
 
@@ -50,7 +50,7 @@ class RowFilters:
 
     tags: tuple[str, ...] = option(
         _HEADING,
-        "`A \\|\\| B`, at the broker by a hash of the tag, and again in Spark by its text",
+        "`A \\|\\| B`, at the broker by a hash of the tag, then in Spark by its text",
         tag_names,
         absent=(),
         shown="",
@@ -65,10 +65,10 @@ class RowFilters:
     )
     keys: tuple[str, ...] = option(
         _HEADING,
-        "messages with one of these keys, separated by commas. A batch read looks up what was stored since the broker "
-        "started, or changed its settings, in its index. The queues are read, and keys compared in Spark, for older "
-        "messages, and for all if the index is off, its settings cannot be read (with `authorizationStrict` this needs "
-        "the right `Get` to the cluster), or it has 64 or more messages of a key",
+        "messages with one of these keys, separated by commas. A batch read uses the broker's index for messages that "
+        "were stored since the broker started or changed its settings. For older messages it reads the queues and "
+        "compares keys in Spark. It does this for all messages if the index is off, its settings cannot be read (with "
+        "`authorizationStrict` this needs the right `Get` to the cluster), or it has 64 or more messages of a key",
         _keys,
         absent=(),
         shown="",

@@ -16,13 +16,13 @@ from bolide.spark.source.queues import Queue
 
 ASSIGN_EXAMPLE: Final = '{"topic": {"broker": [0, 1]}}'
 _HEADING: Final = "Which queues"
-_NARROWED: Final = "of the selected queues, only those of these brokers, with these ids"
+_NARROWED: Final = "restrict the selected queues to these brokers or queue ids"
 SELECTION: Final = (
     Option("subscribe", _HEADING, 'topics, separated by commas (`topic` and `load("T")` are synonyms)'),
     Option(
         "subscribePattern",
         _HEADING,
-        "a regular expression that matches whole topic names; RocketMQ's own topics are excluded, and so are retry and "
+        "a regular expression that matches whole topic names; RocketMQ's system topics are excluded, as are retry and "
         "dead letter topics unless the expression starts with `%`",
     ),
     Option("assign", _HEADING, f"single queues: `{ASSIGN_EXAMPLE}`"),

@@ -37,8 +37,8 @@ _SELECTED: Final = Option(
     "columns",
     COLUMNS_HEADING,
     "the columns to read, `*` for all of the above, and `property.NAME` for the value of a property: "
-    '`columns="body, property.colour"`. A narrower `.schema(...)` does the same. Spark has no other way to leave '
-    "columns out, and each costs time",
+    '`columns="body, property.colour"`. A narrower `.schema(...)` does the same. Spark has no other way to '
+    "omit columns, and each column costs time",
 )
 
 
@@ -61,9 +61,9 @@ class SourceOptions(ClusterAccess):
     bad_records: BadRecords = field(default_factory=BadRecords)
     fail_on_data_loss: bool = option(
         "Start and end",
-        "fail if messages that should be read are gone: deleted by the broker, before the first one that it holds, "
-        "beyond the end of a queue, or in a topic that was recreated. `false` continues with what is left, and logs it "
-        "in the task",
+        "fail if requested messages do not exist: deleted by the broker, before its first message, after the end of a "
+        "queue, or in a topic that was recreated. `false` continues with the remaining messages, and the task logs the "
+        "loss",
         true_or_false,
         "true",
     )
@@ -72,7 +72,7 @@ class SourceOptions(ClusterAccess):
     )
     min_partitions: int = option(
         SPEED,
-        "at least this many tasks; the longest queues are split. If a read has more than 64 ranges, small ones share "
+        "minimum number of tasks; the longest queues are split. If a read has more than 64 ranges, small ranges share "
         "tasks of up to 10,000 rows, but not below this number",
         whole_number(1, 1_000_000),
         absent=0,
@@ -81,14 +81,14 @@ class SourceOptions(ClusterAccess):
     pulls_in_flight: int = option(SPEED, _PULLS, whole_number(1, 256), "16")
     discovery_interval_ms: int = option(
         SPEED,
-        "how often a stream looks for new queues and topics at the name servers",
+        "interval at which a stream queries the name servers for new queues and topics",
         whole_number(100, 86_400_000),
         "10000",
     )
     retry_timeout_ms: int = option(
         SPEED,
-        "how long to retry a broker that does not answer; in the meantime the source reads from replicas "
-        "(a Java replica answers only with `slaveReadEnable=true`)",
+        "time for which requests to an unresponsive broker are retried; in the meantime the source reads from replicas "
+        "(a Java replica serves reads only with `slaveReadEnable=true`)",
         whole_number(0, 86_400_000),
         "60000",
     )
@@ -102,13 +102,13 @@ class SourceOptions(ClusterAccess):
     )
     max_offsets_per_trigger: int = option(
         _STREAMS,
-        "offsets that a micro-batch covers at most: one for each queue with lag, the rest in proportion to the lag; "
+        "maximum number of offsets of a micro-batch: one for each queue with lag, the rest in proportion to the lag; "
         "with more such queues than offsets, they take turns",
         whole_number(1, _MANY),
         absent=0,
     )
     min_offsets_per_trigger: int = option(
-        _STREAMS, "wait for this many, but not longer than `maxTriggerDelay`", whole_number(1, _MANY), absent=0
+        _STREAMS, "wait for this number of offsets, at most `maxTriggerDelay`", whole_number(1, _MANY), absent=0
     )
     max_trigger_delay_ms: int = option(_STREAMS, "see above", milliseconds, "15m", name="maxTriggerDelay")
     until_now: bool = option(

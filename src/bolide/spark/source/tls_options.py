@@ -24,7 +24,7 @@ CERT: Final = "tlsClientCertPath"
 KEY: Final = "tlsClientKeyPath"
 PASSWORD: Final = "tlsClientKeyPassword"
 _HEADING: Final = "TLS"
-_SHOWN_TO_SERVERS: Final = "shown to servers that ask for a certificate"
+_SHOWN_TO_SERVERS: Final = "the client's certificate, sent to servers that request it"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Tls:
     enable: bool = option(_HEADING, "use TLS 1.2 or 1.3", true_or_false, "false", name=ENABLE)
     auth_server: bool = option(
         _HEADING,
-        "verify the server's certificate; otherwise any is accepted, as by Java's clients",
+        "verify the server's certificate; otherwise any certificate is accepted, as by Java's clients",
         true_or_false,
         "false",
         name=AUTH_SERVER,
@@ -44,7 +44,7 @@ class Tls:
     )
     check_name: bool = option(
         _HEADING,
-        "compare the name in the certificate with the address; routes contain addresses, so certificates must name "
+        "compare the name in the certificate with the address; routes contain addresses, so certificates must contain "
         "them",
         true_or_false,
         "false",

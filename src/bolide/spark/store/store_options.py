@@ -56,7 +56,7 @@ class StoreReadOptions:
     path: str = option(
         _BATCH, 'the store folder, or its `commitlog`; `load("store")` is the same', _folder, absent="", shown=""
     )
-    table: str = option(_BATCH, "what to read, see [Tables](#tables)", one_of(*TABLES), MESSAGES)
+    table: str = option(_BATCH, "the table to read, see [Tables](#tables)", one_of(*TABLES), MESSAGES)
     topics: tuple[str, ...] = option(
         _BATCH,
         "topics as stored, separated by commas (`topic` is a synonym)",
@@ -76,7 +76,7 @@ class StoreReadOptions:
         "bytes of the log that a task reads",
         whole_number(4096, 1 << 31),
         absent=0,
-        shown="a 16th of what is to be read, 64 to 256 MiB",
+        shown="a 16th of the data, 64 to 256 MiB",
     )
     prune_by_queues: bool = option(
         _BATCH, "with `subscribe`: use queue files to skip parts of the log", true_or_false, "true"
@@ -88,7 +88,7 @@ class StoreReadOptions:
     bad_records: BadRecords = field(default_factory=BadRecords)
     starting: int = option(
         _STREAM,
-        "`earliest`, `latest` or a physical offset; the next record from there is the first",
+        "`earliest`, `latest` or a physical offset: the stream starts with the next record",
         _starting,
         "earliest",
         name="startingOffsets",
@@ -96,7 +96,7 @@ class StoreReadOptions:
     """Start of a stream: a physical offset, EARLIEST or LATEST."""
     max_bytes_per_trigger: int = option(
         _STREAM,
-        "bytes of the log that a micro-batch covers at most, but at least one record",
+        "maximum bytes of the log in a micro-batch, but at least one record",
         whole_number(0, 1 << 62),
         absent=0,
     )
