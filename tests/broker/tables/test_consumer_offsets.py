@@ -162,6 +162,16 @@ def test_offsets_beyond_the_end_of_their_queue_are_taken_back() -> None:
     assert json.loads(offsets.encode())["offsetTable"]["T@g"] == {"0": 5, "1": 5}
 
 
+def test_a_slave_drops_a_reset_of_a_group_that_continued_on_the_master() -> None:
+    offsets = ConsumerOffsets(Effects(), following=True)
+    offsets.assign_reset("g", "T", 0, 3, 1)
+    offsets.follow({"T@g": {0: 3}}, lambda topic, queue_id: 30)
+    assert offsets.has_reset("g", "T", 0), "the group has not consumed anything since"
+    offsets.follow({"T@g": {0: 20}}, lambda topic, queue_id: 30)
+    assert offsets.query("g", "T", 0) == 20
+    assert offsets.take_reset("g", "T", 0) == -1
+
+
 def test_total_of_offsets_is_limited() -> None:
     offsets = ConsumerOffsets(Effects(), most=4)
     assert offsets.commit("g", "T", 0, 1, 1) and offsets.commit("g", "T", 1, 1, 1)

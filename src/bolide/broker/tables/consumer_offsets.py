@@ -271,6 +271,7 @@ class ConsumerOffsets(RowTable):
             if mine is None:
                 self._owns(group, 1)
             self._table[key] = offsets
+            self._resets.forget(key)  # the group has continued on the master since
             self._touch(key)
         return left_out
 
