@@ -7,8 +7,11 @@ import json
 import pytest
 
 from bolide.broker.core.effects import Effects
+from bolide.broker.core.role import SLAVE, SYNC_MASTER, Role
 from bolide.broker.refused import Refused
 from bolide.broker.tables.consumer_offsets import PERSIST_INTERVAL_MS, ConsumerOffsets
+
+CLIENT = "10.0.0.1:5000"
 
 
 def table() -> tuple[ConsumerOffsets, Effects]:
@@ -162,6 +165,33 @@ def test_offsets_beyond_the_end_of_their_queue_are_taken_back() -> None:
     assert json.loads(offsets.encode())["offsetTable"]["T@g"] == {"0": 5, "1": 5}
 
 
+def test_commits_of_lost_messages_are_clamped_at_a_master() -> None:
+    """Clients still hold positions in a log that was lost. Until a pull corrects them, they commit these."""
+    offsets, effects = table()
+    offsets.commit("g", "T", 0, 9, 1, CLIENT)
+    assert offsets.query("g", "T", 0) == 9, "no message was lost"
+    assert offsets.cut(lambda topic, queue_id: 5, 2) == 1
+    offsets.commit("g", "T", 0, 9, 3, CLIENT)
+    offsets.commit("g", "T", 1, 9, 3)
+    assert offsets.queues("g", "T") == {0: 5, 1: 9}, "the broker's own progress is not a client's"
+    offsets.commit("g", "T", 0, 4, 4, CLIENT)
+    assert offsets.query("g", "T", 0) == 4
+    offsets.role_changed(Role(SLAVE, 1), 5)
+    offsets.commit("g", "T", 0, 9, 6, CLIENT)
+    assert offsets.query("g", "T", 0) == 9, "the log of a slave may lag"
+    effects.take()
+    offsets.role_changed(Role(SYNC_MASTER), 7)
+    assert offsets.queues("g", "T") == {0: 5, 1: 5}
+    assert effects.persists == {"consumerOffset"}
+
+
+def test_a_pending_reset_does_not_lead_beyond_the_end_of_its_queue() -> None:
+    offsets, _ = table()
+    offsets.assign_reset("g", "T", 0, 9, 1)
+    offsets.cut(lambda topic, queue_id: 5, 2)
+    assert offsets.take_reset("g", "T", 0) == offsets.query("g", "T", 0) == 5
+
+
 def test_a_slave_drops_a_reset_of_a_group_that_continued_on_the_master() -> None:
     offsets = ConsumerOffsets(Effects(), following=True)
     offsets.assign_reset("g", "T", 0, 3, 1)
@@ -170,6 +200,20 @@ def test_a_slave_drops_a_reset_of_a_group_that_continued_on_the_master() -> None
     offsets.follow({"T@g": {0: 20}}, lambda topic, queue_id: 30)
     assert offsets.query("g", "T", 0) == 20
     assert offsets.take_reset("g", "T", 0) == -1
+
+
+def test_the_file_of_a_slave_is_recognized() -> None:
+    slave = ConsumerOffsets(Effects(), following=True)
+    slave.commit("g", "T", 0, 9, 1)
+    assert json.loads(slave.encode())["bolideSlave"] is True
+    assert "bolideSlave" not in json.loads(slave.answer())
+    offsets, _ = table()
+    offsets.load(slave.encode())
+    assert offsets.from_slave
+    again, _ = table()
+    again.load(offsets.encode())
+    assert not again.from_slave
+    assert again.query("g", "T", 0) == 9
 
 
 def test_total_of_offsets_is_limited() -> None:

@@ -21,7 +21,7 @@ from bolide.broker.core.rows import Text
 from bolide.broker.refused import Refused
 from bolide.broker.tables.backward_commits import BackwardCommits
 from bolide.broker.tables.commits_ahead import CommitsAhead
-from bolide.broker.tables.offsets_file import LIGHT_QUEUE, SEPARATOR, StoredOffsets, encoded, version_of
+from bolide.broker.tables.offsets_file import FROM_SLAVE, LIGHT_QUEUE, SEPARATOR, StoredOffsets, encoded, version_of
 from bolide.broker.tables.pending_resets import PendingResets
 from bolide.broker.tables.row_table import RowTable
 from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX, TRANSACTION_GROUP
@@ -68,6 +68,10 @@ class ConsumerOffsets(RowTable):
         """Every pull touches one."""
         self._commits = 0
         self.following = following
+        self.from_slave = False
+        """Whether a slave wrote the file that was loaded."""
+        self._end_of: Callable[[str, int], int] | None = None
+        """Returns the end of a queue, which commits of clients must not exceed on a master; None: they may."""
         self._since = CommitsAhead()
         self.backward = backward
         self._dirty = False
@@ -87,6 +91,8 @@ class ConsumerOffsets(RowTable):
         queues = self._table.get(key)
         if self._light(group):
             queue_id = LIGHT_QUEUE
+        if client and self._end_of is not None and not self.following:
+            offset = min(offset, self._end_of(topic, queue_id))
         if queues is not None and queues.get(queue_id) == offset:
             return True
         if queues is None or queue_id not in queues:
@@ -221,11 +227,14 @@ class ConsumerOffsets(RowTable):
         self._remove([key for key in self._all_keys() if key.partition(SEPARATOR)[0] == topic], now)
 
     def cut(self, end_of: Callable[[str, int], int], now: int) -> int:
-        """Clamp offsets to the ends of their queues, `end_of(topic, queue_id)`. Return the number of changed offsets.
+        """Clamp offsets to the ends of their queues, `end_of(topic, queue_id)`, and later commits of clients as long as
+        this broker is the master. Return the number of changed offsets.
 
-        After a power failure the log may lack messages that a group had consumed, and other messages get those offsets.
-        System groups are left to their services.
+        After a power failure or an election the log may lack messages that a group has consumed, and other messages get
+        those offsets. Clients continue to commit the lost offsets until a pull corrects them. System groups are left to
+        their services.
         """
+        self._end_of = end_of
         found = 0
         for key, queues in self._table.items():
             topic, _, group = key.partition(SEPARATOR)
@@ -234,6 +243,8 @@ class ConsumerOffsets(RowTable):
             for queue_id, offset in queues.items():
                 if offset > 0 and offset > (end := end_of(topic, queue_id)):
                     queues[queue_id] = end
+                    if self._resets.get(key, queue_id) is not None:
+                        self._resets.put(key, queue_id, end)
                     self._touch(key)
                     found += 1
         if found:
@@ -244,6 +255,8 @@ class ConsumerOffsets(RowTable):
         """Called when the role changes: a master's offsets are no longer copied."""
         self.following = not role.may_write
         self._since = CommitsAhead()
+        if role.may_write and self._end_of is not None and self.cut(self._end_of, now):
+            self._effects.persist(self.persist_name)  # commits since the call of `cut`
 
     def follow(self, table: Mapping[str, dict[int, int]], end_of: Callable[[str, int], int]) -> int:
         """Copy the offsets of the master, by `topic@group`, and return how many exceed the limit. Groups that the
@@ -319,6 +332,12 @@ class ConsumerOffsets(RowTable):
         text.rows("offsetTable", self._rows.encoded())
         text.rows("pullOffsetTable", self._pull_rows.encoded())
 
+    def text(self) -> Text:
+        text = super().text()
+        if self.following:
+            text.member(FROM_SLAVE, b"true")  # RocketMQ ignores it
+        return text
+
     def answer(self) -> bytes:
         """Return the body of GET_ALL_CONSUMER_OFFSET (43)."""
         for rows in self._all_rows:
@@ -341,7 +360,7 @@ class ConsumerOffsets(RowTable):
         """Load a file written by Java (unquoted queue ids) or Bolide. Raises `ValueError` if it is neither."""
         stored = StoredOffsets(data)
         # The following steps cannot fail, so an unreadable file changes nothing.
-        self._table, self._pulls = stored.table, stored.pulls
+        self._table, self._pulls, self.from_slave = stored.table, stored.pulls, stored.from_slave
         self._owners = {}
         for table in (self._table, self._pulls):
             for key in table:

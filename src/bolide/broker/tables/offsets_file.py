@@ -15,6 +15,8 @@ from bolide.remoting.json import parse_long
 
 SEPARATOR: Final = "@"
 LIGHT_QUEUE: Final = 0
+FROM_SLAVE: Final = "bolideSlave"
+"""Member of a slave's file: groups may have committed offsets that its log has not reached."""
 
 
 class StoredOffsets:
@@ -31,6 +33,7 @@ class StoredOffsets:
         self.table: dict[str, dict[int, int]] = table
         self.pulls: dict[str, dict[int, int]] = pulls
         self.version = version_of(_object(content, "dataVersion"))
+        self.from_slave: bool = content.get(FROM_SLAVE) is True
 
 
 def offsets_of(queues: Any) -> dict[int, int]:
