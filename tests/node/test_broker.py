@@ -134,6 +134,30 @@ async def test_after_a_crash_no_offset_is_beyond_the_end_of_its_queue(tmp_path: 
         assert await told(client) == "1"
 
 
+async def test_a_promoted_slave_has_no_offset_beyond_the_end_of_its_queue(tmp_path: Path) -> None:
+    """Without a master, groups commit offsets at a slave, also of messages that the slave never received."""
+    fields = {"consumerGroup": "g", "topic": "T", "queueId": "0"}
+
+    async def committed(client: ClientConnection) -> str:
+        commit = make_request(codes.UPDATE_CONSUMER_OFFSET, 0, {**fields, "commitOffset": "9"})
+        assert (await client.request(commit, PATIENCE)).code == 0
+        return await stored(client)
+
+    async def stored(client: ClientConnection) -> str:
+        return (await client.request(make_request(codes.QUERY_CONSUMER_OFFSET, 0, fields), PATIENCE)).ext()["offset"]
+
+    async with broker(tmp_path) as (_, client):
+        assert (await client.request(send_request(), PATIENCE)).code == 0
+        await client.request(pull_request(), PATIENCE)
+    async with broker(tmp_path, broker_role="SLAVE", broker_id=1) as (_, client):
+        assert await committed(client) == "9"
+    async with broker(tmp_path, broker_role="SLAVE", broker_id=1) as (_, client):
+        assert await stored(client) == "9", "its master may return, and has these messages"
+    async with broker(tmp_path) as (_, client):
+        assert await stored(client) == "1"
+        assert await committed(client) == "1", "a client that has not pulled since"
+
+
 async def test_a_failed_sync_refuses_the_send_closes_the_listener_and_ends_the_broker(tmp_path: Path) -> None:
     files = BrokenSync()
     node = BrokerNode(options(tmp_path, **SYNCED), world=RealNodeWorld(files))

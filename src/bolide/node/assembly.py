@@ -270,16 +270,18 @@ class BrokerParts:
             service.role_changed(self.role, now)
         self.services.start(now)
 
-    def cut(self, configs: ConfigFiles, abnormal: bool, now: int) -> int:
+    def cut(self, configs: ConfigFiles, lossy: bool, now: int) -> int:
         """Clamp progress to the ends of queues, also on disk, before any record is stored. Otherwise a start after the
         next power failure would find longer queues and accept the progress. Return the number of changed consumer
-        offsets.
+        offsets. `lossy`: the log may lack consumed messages.
 
-        After a power failure the log may lack consumed messages, or a queue with expired messages may have lost its
-        units and start at 0 again. Raises `FileFailed`.
+        After a power failure or an election the log may lack consumed messages, or a queue with expired messages may
+        have lost its units and start at 0 again. At a slave, groups commit offsets that its log has not reached. Raises
+        `FileFailed`.
         """
         end_of = self._store.max_queue_offset
-        consumers = self.offsets.cut(lambda topic, queue_id: int(end_of(topic, queue_id)), now) if abnormal else 0
+        lossy = lossy or self.offsets.from_slave
+        consumers = self.offsets.cut(lambda topic, queue_id: int(end_of(topic, queue_id)), now) if lossy else 0
         if self.transactions.halves.cut(now) or consumers:
             configs.write_now(self.offsets.persist_name)
         if self.delay.cut(now):

@@ -325,7 +325,7 @@ class BrokerNode:
         self._registration = registration = Registration(options, mode.place, parts.topics, tls, self.world, role, told)
         life.push_async_callback(registration.stop)
         life.push_async_callback(mode.leave)
-        back = partial(parts.cut, self._configs)
+        back = partial(parts.cut, self._configs, True)
         node = NodeParts(
             role, parts.topics, parts.services, self._executor, turns, tables, registration, parts.following,
             parts.work_changed, back,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -82,6 +83,22 @@ async def test_what_only_the_old_master_has_is_cut_when_it_follows(tmp_path: Pat
         await of.stop("b")
         await of.leads(again)
         assert again.store.max_queue_offset("T", 0) == 80
+
+
+async def test_a_new_master_resets_offsets_beyond_the_end_of_their_queue(tmp_path: Path) -> None:
+    """Without a master, groups commit offsets at a slave, also of messages that only the lost master had."""
+    async with controlled(tmp_path) as of:
+        first, second = await of.pair(all_ack_in_sync_state_set=True)
+        assert codes_of(await send(first, 3)) == OK
+        await same(first, second)
+        second.parts.offsets.commit("g", "T", 0, 9, second.clock.now(), "10.0.0.1:5000")
+        await elect(of, 2)
+        await of.leads(second)
+        assert second.parts.offsets.query("g", "T", 0) == 3
+        stored = json.loads((tmp_path / "b/config/consumerOffset.json").read_bytes())
+        assert stored["offsetTable"]["T@g"] == {"0": 3}
+        second.parts.offsets.commit("g", "T", 0, 9, second.clock.now(), "10.0.0.1:5000")
+        assert second.parts.offsets.query("g", "T", 0) == 3
 
 
 async def test_a_master_that_is_replaced_while_it_runs_follows_without_a_restart(tmp_path: Path) -> None:

@@ -30,5 +30,6 @@ class NodeParts(Struct, frozen=True):
     following: Following
     work_changed: Callable[[int], None]
     """Called with the time when background work starts, stops, or sends its messages to other sets."""
-    set_progress_back: Callable[[bool, int], object]
-    """Moves progress beyond the end of a queue back to it; that of consumers only if the log may have lost some."""
+    set_progress_back: Callable[[int], int]
+    """Moves progress beyond the end of a queue back to it, and returns the number of changed consumer offsets. Call it
+    with the time, before this broker becomes the master. Raises `FileFailed`."""

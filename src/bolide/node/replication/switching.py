@@ -83,7 +83,6 @@ class Switching(Service):
         self._pace = pace
         self._parts = parts
         self._certain = report.kept_all
-        self._progress_due = report.abnormal
         self.root = store.root
         path = options.controlled.store_path_epoch_file or f"{store.root}/{NAME}"
         self.epoch_log = EpochLog(world, path, self._raw)
@@ -141,8 +140,8 @@ class Switching(Service):
         store.numbers.forget_all()
         store.log.last_store_timestamp = max(store.log.last_store_timestamp, store.reput.last_store_timestamp)
         now = self._parts.clock()
-        node.set_progress_back(self._progress_due, now)
-        self._progress_due = False
+        if reset := node.set_progress_back(now):
+            log.warning("reset %d committed offsets that were past the ends of their queues", reset)
         self._begin_slaves(told, own_id)
         node.names.master_is("")
         self._opening = Opening(int(self._raw.end), told.epoch, own_id)
@@ -284,7 +283,6 @@ class Switching(Service):
                 await asyncio.wait([cutting])
             cutting.result()
             self.held.cut(end)
-            self._progress_due = True
         finally:
             node.turns.still = False
             node.turns.ticking = True
