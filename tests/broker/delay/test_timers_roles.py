@@ -103,3 +103,14 @@ def test_a_new_master_that_dies_before_its_own_files_are_on_disk_begins_once_mor
     again = first.again(disk)
     again.later(60_000)
     assert again.delivered() == ["b"]
+
+
+def test_a_new_master_delivers_a_message_at_an_offset_that_a_lost_log_had_used() -> None:
+    """The clock of the lost master was ahead: its timer had delivered all messages that are due in the next 20 s."""
+    timer = Timer()
+    become(timer, "SLAVE")
+    timer.followed.follow(timer.now + 20_000, 9)
+    become(timer, "ASYNC_MASTER")
+    timer.send("a", 3_000)
+    timer.later(10_000)
+    assert timer.delivered() == ["a"]

@@ -82,10 +82,12 @@ class TimerEnqueue:
     def start_over(self, read_time: int, queue_offset: int) -> None:
         """Add every message of the queue to the empty wheel again unless it was due before `read_time` (ms).
 
-        A rolled message is in the queue several times; only its newest copy is used.
+        A rolled message is in the queue several times; only its newest copy is used. A `queue_offset` beyond the end of
+        the queue is from a log that was lost.
         """
         self._rebuild_from = read_time
-        self._rebuild_to = queue_offset if queue_offset > self._cursor.move_to(0) else 0
+        earlier = min(queue_offset, self._cursor.end)
+        self._rebuild_to = earlier if earlier > self._cursor.move_to(0) else 0
         ahead = QueueCursor(self._store, TIMER_TOPIC, 0, None)
         while ahead.offset < self._rebuild_to and (places := ahead.places(UNITS_AT_ONCE)):
             for place in places:
