@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,13 @@ from bolide.layout.record import Record, encode_blank
 from bolide.node.broker import BrokerNode
 from bolide.node.plugins.dispatchers import CHUNK, Dispatchers, cut
 from bolide.remoting.command import Command
+from bolide.store.raw_log import RawLog
 from bolide.transport.client import ClientConnection
 from bolide.world.contract import Worker
 from bolide.world.real import RealWorld
 from proof.kit.waiting import PATIENCE, until
 from tests.node.brokers import options, send_request
+from tests.store.scenario import Machine
 
 
 class Taker:
@@ -158,6 +160,63 @@ def test_the_blank_at_the_end_of_a_file_leads_to_the_next_one() -> None:
 def test_bytes_that_are_no_record_lead_nowhere() -> None:
     batch = cut(bytes(50), 900, 1000)
     assert (batch.records, batch.end, batch.wanted) == ([], 900, 0)
+
+
+class ByHand:
+    """A worker whose jobs run when the test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Callable[[], object]] = []
+
+    def give(self, job: Callable[[], object]) -> None:
+        self.jobs.append(job)
+
+    def stop(self, patience: float | None = None) -> bool:
+        return True
+
+
+def over(of: Machine, taker: Taker, worker: ByHand) -> Dispatchers:
+    """A dispatcher of a store without a node around it."""
+    return Dispatchers(
+        {"one": taker}, of.store, Effects(), lambda call, *told: call(*told), lambda: None, lambda: of.now,
+        lambda name: worker,
+    )  # fmt: skip
+
+
+def test_records_at_the_offsets_of_truncated_ones_are_dispatched() -> None:
+    """A slave truncates its log after an election. Its dispatcher had processed the end, or is about to."""
+    made, taker, worker = Machine(), Taker(), ByHand()
+    made.turn(3)
+    dispatchers = over(made, taker, worker)
+    dispatchers.tick(made.now, 1)
+    worker.jobs.pop()()
+    assert len(taker.bodies) == 3
+    RawLog(made.store).cut(made.acknowledged[1].at.physical_offset, made.now)
+    made.turn()
+    made.tick()
+    dispatchers.tick(made.now, 1)
+    RawLog(made.store).cut(made.acknowledged[1].at.physical_offset, made.now)
+    worker.jobs.pop()()
+    made.turn(4)
+    dispatchers.tick(made.now, 1)
+    worker.jobs.pop()()
+    assert taker.bodies[-5:] == [b"body 3 " * 4, *(b"body %d " % number * (1 + number % 5) for number in range(4, 8))]
+    assert not worker.jobs
+
+
+def test_dispatcher_beyond_the_end_of_the_log_is_due() -> None:
+    """Otherwise the log has grown past its offset when the next record arrives."""
+    made, taker, worker = Machine(), Taker(), ByHand()
+    made.turn(2)
+    dispatchers = over(made, taker, worker)
+    dispatchers.load(b'{"progress": {"one": 100000}}')
+    assert dispatchers.due(made.now) == made.now
+    dispatchers.tick(made.now, 1)
+    assert dispatchers.feeds[0].offset == made.store.dispatched_offset
+    made.turn()
+    dispatchers.tick(made.now, 1)
+    worker.jobs.pop()()
+    assert taker.bodies == [b"body 2 " * 3]
 
 
 async def test_a_thread_that_cannot_be_started_ends_those_before_it(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ CHUNK: Final = 256 * 1024
 PERSIST_INTERVAL_MS: Final = 5000
 FIRST_PAUSE_MS: Final = 1000
 LONGEST_PAUSE_MS: Final = 60_000
+NO_LIMIT: Final = 1 << 62
 STOP_S: Final = 2.0
 """Maximum time that the stop of a broker waits for a running call."""
 
@@ -93,6 +94,8 @@ class Feed:
         reads it."""
         self.offset = -1
         """End offset of the processed records in the log, or -1 without progress."""
+        self.limit = NO_LIMIT
+        """End of the log when it was truncated since the records of the current call were read."""
         self.busy = False
         self.want = CHUNK
         self.not_before = 0
@@ -110,7 +113,7 @@ class Feed:
 
     def give(self, data: bytes, at: int, segment_size: int) -> None:
         """Pass bytes of the log. `told` is called in the thread when they are processed or failed."""
-        self.busy = True
+        self.busy, self.limit = True, NO_LIMIT
         self._worker.give(partial(self._hand_over, data, at, segment_size))
 
     def stop(self) -> None:
@@ -170,6 +173,7 @@ class Dispatchers(Table):
         self._dirty = False
         self._stopped = False
         self.feeds: list[Feed] = []
+        store.on_taken_back.append(self._taken_back)
         try:
             for name, dispatcher in made.items():
                 self.feeds.append(Feed(name, dispatcher, self._thread_of(name), self._told))
@@ -204,7 +208,7 @@ class Dispatchers(Table):
     def due(self, now: int) -> int | None:
         """Return when to write progress or to pass records: now, or after the pause of a failed call."""
         end = int(self._store.dispatched_offset)
-        times = [max(feed.not_before, now) for feed in self.feeds if not feed.busy and feed.offset < end]
+        times = [max(feed.not_before, now) for feed in self.feeds if not feed.busy and feed.offset != end]
         times += [now] if any(feed.offset < 0 for feed in self.feeds) else []
         if self._dirty:
             times.append(self._next_persist)
@@ -254,11 +258,12 @@ class Dispatchers(Table):
             feed.offset = first if feed.from_first else end
             self._changed(now)
         elif feed.offset > end:
-            # Only a power failure with ASYNC_FLUSH rolls back confirmed records.
+            # A power failure with ASYNC_FLUSH, or a truncation just before a crash, has removed confirmed records.
             log.warning(
                 "the dispatcher %s was at %d, past the end %d of the log: continuing there", feed.name, feed.offset, end
             )
             feed.offset = end
+            self._changed(now)
         elif feed.offset < first:
             log.warning("the dispatcher %s missed %d bytes: the log was deleted", feed.name, first - feed.offset)
             feed.offset = first
@@ -316,8 +321,16 @@ class Dispatchers(Table):
             # No record starts here, and dispatch has skipped the rest of the file, so skip it as well.
             size = int(self._store.log.segments.segment_size)
             feed.offset = min(feed.offset - feed.offset % size + size, int(self._store.dispatched_offset))
+        feed.offset = min(feed.offset, feed.limit)
         if feed.offset != before:
             self._changed(now)
+
+    def _taken_back(self, end: int) -> None:
+        """Called when the log was truncated to `end`, in any thread, or after a failed write. Other records get the
+        offsets of processed ones, and the dispatchers receive them as well."""
+        for feed in self.feeds:
+            feed.limit = end  # first, because the loop may be about to advance a feed
+            feed.offset = min(feed.offset, end)
 
     def _changed(self, now: int) -> None:
         if not self._dirty:
