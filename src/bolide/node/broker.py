@@ -343,7 +343,9 @@ class BrokerNode:
         self._replication.master_told(ha_address)
 
     def _log_end(self) -> int:
-        return int(self.store.flushed_offset)
+        """Return the end of the log on disk, or -1 while it is not known to be a prefix of the master's log."""
+        side = self._replication.side
+        return int(self.store.flushed_offset) if side is None or side.shares_log() else -1
 
     def _close_ports(self) -> None:
         for end in self._front_ends:

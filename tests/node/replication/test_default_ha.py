@@ -150,6 +150,34 @@ async def test_a_slave_with_a_tail_of_its_own_does_not_follow_and_says_where(
             assert log_of(to)[:common] == log_of(of)[:common]
 
 
+async def test_a_slave_with_a_tail_of_its_own_copies_no_progress_of_its_master(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Offsets of the master's log and queues mean other records in its own, longer log."""
+    names = NamesrvNode(NamesrvOptions(listen_port=0, kv_config_path=str(tmp_path / "kv.json")))
+    await names.start()
+    told = {"namesrv_addr": names.address}
+    async with master(tmp_path / "a") as of, slave(tmp_path / "b", of):
+        assert codes_of(await send(of, 20)) == OK
+    shutil.copytree(tmp_path / "a", tmp_path / "old")
+    async with node_of(tmp_path / "old") as alone:
+        await send(alone, 60)
+    async with master(tmp_path / "b", in_sync_replicas=1, **told) as of:
+        await send(of, 20)
+        async with slave(tmp_path / "old", of, **told) as to:
+            assert int(to.store.written_offset) > int(of.store.written_offset)
+            await until(lambda: "this log diverges up to" in caplog.text)
+            of.parts.offsets.commit("g", "T", 0, 30, of.clock.now())
+            tables = to.master_tables
+            assert tables is not None
+            for _ in range(2):
+                rounds = tables.rounds
+                tables.look_soon()
+                await until(lambda before=rounds: tables.rounds > before)
+            assert to.parts.offsets.query("g", "T", 0) == -1
+    await names.stop()
+
+
 def test_replicas_need_a_role_that_waits_for_them() -> None:
     with pytest.raises(ConfigError, match="inSyncReplicas = 2 needs brokerRole = SYNC_MASTER"):
         BrokerOptions.of(in_sync_replicas=2)

@@ -69,6 +69,10 @@ class NoReplicas:
         """Always ""."""
         return ""
 
+    def shares_log(self) -> bool:
+        """Always True."""
+        return True
+
     def lag_ms(self, now: int) -> int:
         """Always 0."""
         return 0

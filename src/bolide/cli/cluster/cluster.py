@@ -119,11 +119,11 @@ def members(
         columns = ("Broker", "Id", "Address", "Part", "Epoch", "In sync", "Alive")
         output.table("Members", columns, rows, as_json)
         if not rows:
-            output.fail("no set is under a controller: `bolide cluster replicas` shows sets in plain mode")
+            output.fail("no set is under a controller: `bolide cluster replicas` shows sets without one")
         led = {each.broker_name for each in found if each.master and each.alive}
         masterless = sorted({each.broker_name for each in found} - led)
         if masterless:
-            output.fail(f"{', '.join(masterless)} has no master that lives")
+            output.fail(f"{', '.join(masterless)} has no live master")
         late = [f"{each.broker_id} of {each.broker_name}" for each in found if not (each.in_sync and each.alive)]
         if late:
             output.fail(f"{', '.join(late)} is not in sync or does not live")

@@ -65,7 +65,8 @@ class HAClient(Service, NoReplicas):
         self._another_turn = parts.another_turn
         self._clock = parts.clock
         self._log = parts.log
-        self._address = ""
+        self._address = self._asked = ""
+        """Address of the master, and of the master of the current connection."""
         self._news = asyncio.Event()
         """Set when the address of the master has changed."""
         self._turned = asyncio.Event()
@@ -113,6 +114,7 @@ class HAClient(Service, NoReplicas):
                 await self._news.wait()
                 continue
             address, self._why, self._at_once = self._address, "", False
+            self._asked = address
             try:
                 address = await self._where(address)
                 await self._follow_once(address)
@@ -177,6 +179,11 @@ class HAClient(Service, NoReplicas):
     def refused(self) -> str:
         """Reason why this slave rejects its master, with the command that resolves it, or "" if it does not."""
         return self._refused
+
+    def shares_log(self) -> bool:
+        """Return whether this log is known to be a prefix of the log of the current master. If not, an offset means
+        other records there."""
+        return self._follows and self._connection is not None and self._asked == self._address
 
     def _followed(self, connection: RawConnection, offset: int) -> None:
         """Record that this log is a prefix of the master's log."""

@@ -419,6 +419,10 @@ class Switching(Service):
         """Return why this replica rejects its master, or "" if it does not."""
         return (self.side or NoReplicas()).refused()
 
+    def shares_log(self) -> bool:
+        """Return whether this log is known to be a prefix of the log of the current master, if there is one."""
+        return (self.side or NoReplicas()).shares_log()
+
     def lag_ms(self, now: int) -> int:
         """Return the replication lag of this slave in ms."""
         return (self.side or NoReplicas()).lag_ms(now)
