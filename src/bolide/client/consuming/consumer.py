@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Coroutine
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from bolide.client.consuming.membership import GroupMembership
 from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.checked import checked_methods
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.tracing.interceptor import Interceptor, close_all, start_all
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_response
 
 
 @checked_methods
@@ -112,6 +115,12 @@ class Consumer(Closeable, ABC):
     def client_id(self) -> str:
         """The id of this client at the brokers."""
         return self._member.options.client_id
+
+    def _serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
+        """Return the response to a broker's request, or None for no response. By default, no request is supported."""
+        return make_response(
+            command, codes.REQUEST_CODE_NOT_SUPPORTED, f"a {type(self).__name__} does not serve {command.code}"
+        )
 
     def _state(self) -> str:
         return f"group {self._group!r}"

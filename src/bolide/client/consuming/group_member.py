@@ -22,7 +22,6 @@ from bolide.client.consuming.queue_listener import QueueCalls, QueueListener
 from bolide.client.consuming.strategies import Strategy, shared_out
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
-from bolide.client.instance.process_id import process_id
 from bolide.client.instance.protocol_json import json_body
 from bolide.client.messages.errors import (
     ClientStateError,
@@ -166,17 +165,8 @@ class GroupMember(GroupMembership):
 
         Raises `ClientStateError`, and `ResponseError` if brokers reject an expression or the group.
         """
-        instance = ClientInstance.acquire(self.options)
-        try:
-            instance.add_consumer(self)
-        except ClientStateError:
-            await instance.release()
-            raise
-        self._instance = instance
-        self._pid = process_id()
-        instance.parents.update(self.parents)
+        instance = await self.register(store)
         self._queues = queues
-        self._store = store(instance)
         try:
             await instance.refresh_routes()
             await check_expressions(instance, self.group, self.subscriptions.values())
@@ -194,8 +184,7 @@ class GroupMember(GroupMembership):
 
     async def leave(self) -> None:
         """Release all queues, store their offsets with confirmation, and notify the brokers."""
-        instance = self._instance
-        if instance is None:
+        if self._instance is None:
             return
         # Not during a round: a queue just locked and not yet entered would stay locked for a minute.
         async with self._round:
@@ -203,9 +192,7 @@ class GroupMember(GroupMembership):
             self._tasks.clear()
             for queue in list(self.owned):
                 await self._give_back(queue)
-        self._instance = None
-        await instance.remove_consumer(self.group)
-        await instance.release()
+        await self.unregister()
 
     # -- rounds
 

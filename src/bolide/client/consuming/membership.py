@@ -86,7 +86,30 @@ class GroupMembership:
         """The topic of this group's messages that wait for a retry."""
         return RETRY_PREFIX + self.group
 
+    async def register(self, store: Callable[[ClientInstance], GroupOffsets]) -> ClientInstance:
+        """Add this consumer to the shared client, whose next heartbeat reports it to the brokers. `store` creates the
+        store of the group's offsets. Raises `ClientStateError` if the group is already in use in this client."""
+        instance = ClientInstance.acquire(self.options)
+        try:
+            instance.add_consumer(self)
+        except ClientStateError:
+            await instance.release()
+            raise
+        instance.parents.update(self.parents)
+        self._instance, self._pid, self._store = instance, process_id(), store(instance)
+        return instance
+
+    async def unregister(self) -> None:
+        """Remove this consumer from the shared client and notify the brokers. A second call does nothing."""
+        instance, self._instance = self._instance, None
+        if instance is not None:
+            await instance.remove_consumer(self.group)
+            await instance.release()
+
     # -- for ClientInstance
+
+    def rebalance_soon(self) -> None:
+        """Called when the group has changed. Does nothing without a rebalance."""
 
     def topics(self) -> set[str]:
         """Topics whose routes must stay fresh."""

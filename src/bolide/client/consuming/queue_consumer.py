@@ -182,9 +182,7 @@ class QueueConsumer(Consumer):
             return broker_requests.running_info(
                 self._member, command, self._started_ms, self._orderly, self._concurrency
             )
-        return make_response(
-            command, codes.REQUEST_CODE_NOT_SUPPORTED, f"a {type(self).__name__} does not serve {command.code}"
-        )
+        return super()._serve(command)
 
     async def _reset(self, command: Command) -> Command | None:
         for queue, offset in broker_requests.reset_offsets_of(command).items():
