@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.generated import write_or_check  # noqa: E402  this is run as a file
-from tools.read_source import declared  # noqa: E402  the same
+from tools.read_source import bases, declared, find  # noqa: E402  the same
 
 PACKAGE = ROOT / "src"
 
@@ -35,7 +35,6 @@ class Facade:
     module: str
     name: str
     left_out: set[str] = field(default_factory=set)
-    bases: tuple[str, ...] = ()
     inherits: str = ""
     """The façade this one is a subclass of, as its native class is."""
     undone: dict[str, str] = field(default_factory=dict)
@@ -60,15 +59,7 @@ OUTPUTS = [
         [
             Facade("bolide.client.producing.producer", "Producer"),
             Facade("bolide.client.producing.transaction_producer", "TransactionProducer", inherits="Producer"),
-            Facade(
-                "bolide.client.consuming.push_consumer",
-                "PushConsumer",
-                bases=(
-                    "bolide.client.consuming.push_consumer:PushConsumer",
-                    "bolide.client.consuming.queue_consumer:QueueConsumer",
-                    "bolide.client.consuming.consumer:Consumer",
-                ),
-            ),
+            Facade("bolide.client.consuming.push_consumer", "PushConsumer"),
             Facade(
                 "bolide.client.consuming.pull_consumer",
                 "PullConsumer",
@@ -76,11 +67,6 @@ OUTPUTS = [
                     "poll": "self._native._give_back",
                     "__aiter__": "lambda message: self._native._give_back([message])",
                 },
-                bases=(
-                    "bolide.client.consuming.pull_consumer:PullConsumer",
-                    "bolide.client.consuming.queue_consumer:QueueConsumer",
-                    "bolide.client.consuming.consumer:Consumer",
-                ),
             ),
         ],
         ": `send_many`, `send_batch` and listeners of batches spread it over many messages",
@@ -101,16 +87,6 @@ OUTPUTS = [
                     "master_of",
                     "decoded",
                 },
-                bases=(
-                    "bolide.admin.calls:AdminCalls",
-                    "bolide.admin.topics:TopicCalls",
-                    "bolide.admin.groups:GroupCalls",
-                    "bolide.admin.offsets:OffsetCalls",
-                    "bolide.admin.messages:MessageCalls",
-                    "bolide.admin.waiting:WaitingCalls",
-                    "bolide.admin.cluster:ClusterCalls",
-                    "bolide.admin.access:AccessCalls",
-                ),
             ),
         ],
     ),
@@ -147,14 +123,6 @@ def source_of(module: str) -> tuple[ast.Module, str]:
     path = PACKAGE / (module.replace(".", "/") + ".py")
     text = path.read_text()
     return ast.parse(text), text
-
-
-def class_of(module: str, name: str) -> ast.ClassDef:
-    """A class of a module."""
-    for node in source_of(module)[0].body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return node
-    raise RuleError(f"{module} has no class {name}")
 
 
 class Imports:
@@ -321,9 +289,10 @@ CONTEXT = """    def __enter__(self) -> Self:
 
 def facade(rule: Facade, imports: Imports) -> str:
     """One class of the façade."""
-    top = class_of(rule.module, rule.name)
-    homes = [base.split(":") for base in rule.bases] or [[rule.module, rule.name]]
-    parts = [(module, class_of(module, name)) for module, name in homes]
+    top = find(rule.module, rule.name)
+    if top is None:
+        raise RuleError(f"{rule.module} has no class {rule.name}")
+    parts = [(home.module, home.node) for home in ([top] if rule.inherits else bases(top))]
     package, _, short = rule.module.rpartition(".")
     imports.wanted[short] = (package, short)
     left_out = set(rule.left_out)
@@ -333,7 +302,7 @@ def facade(rule: Facade, imports: Imports) -> str:
     seen: set[str] = set()
     overloaded: set[str] = set()
     for module, node in parts:
-        for item in node.body:
+        for item in node.body if isinstance(node, ast.ClassDef) else ():
             if not isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             if item.name in seen:
@@ -360,7 +329,7 @@ def facade(rule: Facade, imports: Imports) -> str:
     head = f"class {rule.name}({rule.inherits}):\n" if rule.inherits else f"class {rule.name}:\n"
     kind = f"    _native: {short}.{rule.name}\n\n" if rule.inherits else ""
     context = "" if rule.inherits else CONTEXT
-    about = docstring(top, "    ").rstrip().removesuffix('"""').rstrip() + f'{options}"""\n'
+    about = docstring(top.node, "    ").rstrip().removesuffix('"""').rstrip() + f'{options}"""\n'
     return f"{head}{about}\n{kind}{begin}\n{context}\n" + "\n".join(bodies)
 
 

@@ -78,28 +78,6 @@ class Admin:
         if native is not None:
             native._warn_unclosed()
 
-    def start(self) -> Self:
-        """Prepare for calls. Connections are opened at their first use. A second call does nothing."""
-        self._loop.run(lambda: self._native.start())
-        return self
-
-    def close(self) -> None:
-        """Close the connections. A second call does nothing."""
-        self._loop.leave(lambda: self._native.close())
-
-    def cluster_info(self) -> ClusterInfo:
-        """Return all clusters, brokers and their addresses."""
-        return self._loop.run(lambda: self._native.cluster_info())
-
-    def topic_readers(self, topic: str) -> dict[str, str]:
-        """Return the brokers to query about a topic's messages, by broker name: the master's address, or without a
-        master the address of the replica with the smallest id. Raises `TopicNotFound`."""
-        return self._loop.run(lambda: self._native.topic_readers(topic))
-
-    def reader_of(self, queue: MessageQueue) -> str:
-        """Return the address to query about one queue, as `topic_readers` does. Raises `NoQueue` or `TopicNotFound`."""
-        return self._loop.run(lambda: self._native.reader_of(queue))
-
     def create_topic(
         self,
         topic: str,
@@ -190,6 +168,28 @@ class Admin:
     def list_kv(self, namespace: str) -> dict[str, str]:
         """Return all values of a namespace, or {} if it is unknown."""
         return self._loop.run(lambda: self._native.list_kv(namespace))
+
+    def start(self) -> Self:
+        """Prepare for calls. Connections are opened at their first use. A second call does nothing."""
+        self._loop.run(lambda: self._native.start())
+        return self
+
+    def close(self) -> None:
+        """Close the connections. A second call does nothing."""
+        self._loop.leave(lambda: self._native.close())
+
+    def cluster_info(self) -> ClusterInfo:
+        """Return all clusters, brokers and their addresses."""
+        return self._loop.run(lambda: self._native.cluster_info())
+
+    def topic_readers(self, topic: str) -> dict[str, str]:
+        """Return the brokers to query about a topic's messages, by broker name: the master's address, or without a
+        master the address of the replica with the smallest id. Raises `TopicNotFound`."""
+        return self._loop.run(lambda: self._native.topic_readers(topic))
+
+    def reader_of(self, queue: MessageQueue) -> str:
+        """Return the address to query about one queue, as `topic_readers` does. Raises `NoQueue` or `TopicNotFound`."""
+        return self._loop.run(lambda: self._native.reader_of(queue))
 
     def create_group(
         self,
@@ -327,6 +327,26 @@ class Admin:
         """
         return self._loop.run(lambda: self._native.reset_offset(group, topic, to, force=force))
 
+    def timed_messages(self, *, cluster: str | None = None, broker: str | None = None) -> dict[str, int]:
+        """Return the number of pending timer messages of each topic on all masters (of a cluster, of one broker). Omits
+        brokers of 4.9, which have no timers."""
+        return self._loop.run(lambda: self._native.timed_messages(cluster=cluster, broker=broker))
+
+    def resume_check(self, message: ReceivedMessage) -> None:
+        """Make a broker resume the checks of a half message that it abandoned (a message of
+        TRANS_CHECK_MAX_TIME_TOPIC).
+
+        Raises `ResponseError` if the broker did not abandon it.
+        """
+        self._loop.run(lambda: self._native.resume_check(message))
+
+    def message_trace(self, message_id: str, *, topic: str = TRACE_TOPIC) -> list[TraceContext]:
+        """Return the traced steps of the message with this id, by time. Skips steps that cannot be read.
+
+        `topic` is the topic to which the clients send their traces. Raises `TopicNotFound`.
+        """
+        return self._loop.run(lambda: self._native.message_trace(message_id, topic=topic))
+
     def message(self, message_id: str, topic: str | None = None) -> ReceivedMessage | None:
         """Return the message with a producer's or a broker's id, or None if it does not exist.
 
@@ -368,26 +388,6 @@ class Admin:
         Raises `ResponseError` if the member is not connected or does not respond.
         """
         return self._loop.run(lambda: self._native.consume_directly(group, client_id, message))
-
-    def timed_messages(self, *, cluster: str | None = None, broker: str | None = None) -> dict[str, int]:
-        """Return the number of pending timer messages of each topic on all masters (of a cluster, of one broker). Omits
-        brokers of 4.9, which have no timers."""
-        return self._loop.run(lambda: self._native.timed_messages(cluster=cluster, broker=broker))
-
-    def resume_check(self, message: ReceivedMessage) -> None:
-        """Make a broker resume the checks of a half message that it abandoned (a message of
-        TRANS_CHECK_MAX_TIME_TOPIC).
-
-        Raises `ResponseError` if the broker did not abandon it.
-        """
-        self._loop.run(lambda: self._native.resume_check(message))
-
-    def message_trace(self, message_id: str, *, topic: str = TRACE_TOPIC) -> list[TraceContext]:
-        """Return the traced steps of the message with this id, by time. Skips steps that cannot be read.
-
-        `topic` is the topic to which the clients send their traces. Raises `TopicNotFound`.
-        """
-        return self._loop.run(lambda: self._native.message_trace(message_id, topic=topic))
 
     def brokers(self, *, runtime: bool = True) -> list[BrokerRow]:
         """Return every registered broker, with its statistics unless `runtime` is off.
