@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
 import pytest
+from tools.generate_blocking import OUTPUTS
 
 from tests import house_rules, house_sizes
 from tests.house_rules import ANY_FILE_RULES, PYTHON_RULES, Rule
@@ -151,20 +152,16 @@ SAME_IN_ROCKETMQ = "RocketMQ has one name for what travels and for what is kept"
 BOTH_ENDS = "one hook sees it at the client, another at the broker, as RocketMQ's SendMessageContext"
 ALSO_ON_SPARK = "the same verdict by another engine, which may not import the store"
 TWINS = {
-    "Admin": BLOCKING,
+    **{facade.name: BLOCKING for output in OUTPUTS for facade in output.facades},
     "ClientConnection": BLOCKING,
     "ConnectionPool": BLOCKING,
     "ConsumeCall": BOTH_ENDS,
     "DataVersion": SAME_IN_ROCKETMQ,
     "Finding": ALSO_ON_SPARK,
     "MessageQueue": SAME_IN_ROCKETMQ,
-    "Producer": BLOCKING,
-    "PullConsumer": BLOCKING,
-    "PushConsumer": BLOCKING,
     "SendCall": BOTH_ENDS,
     "SubscriptionGroupConfig": SAME_IN_ROCKETMQ,
     "TopicConfig": SAME_IN_ROCKETMQ,
-    "TransactionProducer": BLOCKING,
     "Verdict": ALSO_ON_SPARK,
 }
 """Names that two classes of the package share, because they are one thing."""

@@ -11,12 +11,14 @@ import pytest
 
 import bolide.client
 from bolide.admin.client import Admin
+from tests.client_classes import NATIVE
 
 ROOT = Path(__file__).parent.parent
 CLASSES = ROOT / "docs" / "concepts" / "rocketmq-classes.md"
 CLIENT = ROOT / "docs" / "howto" / "from-java-client.md"
+EVERY = [kind.__name__ for kind in NATIVE]
 OWNERS = {
-    "Every client": ["ConnectionOptions", "Producer", "TransactionProducer", "PushConsumer", "PullConsumer"],
+    "Every client": ["ConnectionOptions", *EVERY],
     "DefaultMQProducer": ["Producer"],
     "TransactionMQProducer": ["TransactionProducer"],
     "DefaultMQPushConsumer": ["PushConsumer"],
@@ -80,11 +82,7 @@ def test_every_keyword_of_the_clients_is_on_the_page() -> None:
     page = CLIENT.read_text(encoding="utf-8")
     ours = {"codec", "world", "connection", "options", "self"}
     ours |= {"light_queues", "sharding_key", "value"}  # ours, or LMQ: a property in Java
-    keywords = {
-        name
-        for owner in ("Producer", "TransactionProducer", "PushConsumer", "PullConsumer", "Message", "ConnectionOptions")
-        for name in keywords_of(owner)
-    }
+    keywords = {name for owner in (*EVERY, "Message", "ConnectionOptions") for name in keywords_of(owner)}
     assert sorted(name for name in keywords - ours if f"{name}=" not in page) == []
 
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from typing import Any, get_args, get_type_hints
 
@@ -16,35 +17,18 @@ from bolide.client import ArgumentError, UnexpectedArgument, blocking
 from bolide.client.messages.checked import ONCE_PER_MESSAGE, check_of
 from bolide.errors import BolideError
 from bolide.testing import Broker
+from tests.client_classes import BLOCKING, NATIVE, Payments, name_of, not_started
 
-CLIENTS: list[Callable[[], Any]] = [
-    lambda: client.Producer("P", "a:1"),
-    lambda: client.TransactionProducer("P", "a:1", Payments()),
-    lambda: client.PushConsumer("G", "a:1"),
-    lambda: client.PullConsumer("G", "a:1"),
-    lambda: admin.Admin("a:1"),
-    Broker,
-]
+CLIENTS: list[Callable[[], Any]] = [*(partial(not_started, kind) for kind in [*NATIVE, admin.Admin]), Broker]
 CONSTRUCTORS: list[Any] = [
-    client.Producer, client.TransactionProducer, client.PushConsumer, client.PullConsumer, admin.Admin, Broker,
-    client.AclHook, client.NamespaceHook, client.Selector, client.run, client.strategies.config,
-    client.strategies.machine_room,
+    *NATIVE, admin.Admin, Broker, client.AclHook, client.NamespaceHook, client.Selector, client.run,
+    client.strategies.config, client.strategies.machine_room,
 ]  # fmt: skip
 INTERNAL = {"ask", "ask_namesrv", "tell_every_namesrv", "decoded", "masters", "topic_masters", "topic_readers"} | {
     "reader_of",
     "master_of",
 }
 """Requests to brokers for which `Admin` has no method yet."""
-
-
-class Payments:
-    """A listener that is never called."""
-
-    def execute(self, message: client.Message, argument: Any) -> client.TransactionState:
-        return client.TransactionState.COMMIT
-
-    def check(self, message: client.ReceivedMessage) -> client.TransactionState:
-        return client.TransactionState.COMMIT
 
 
 class Wrong:
@@ -245,15 +229,10 @@ async def test_methods_called_once_per_message_check_their_arguments_themselves(
         await consumer.poll("5")  # type: ignore[arg-type] # the same
 
 
-@pytest.mark.parametrize("module", ["bolide.client", "bolide.client.blocking", "bolide.admin"])
-def test_help_describes_every_option_of_every_client(module: str) -> None:
-    public = import_module(module)
-    for name in ("Producer", "TransactionProducer", "PushConsumer", "PullConsumer", "Admin"):
-        kind = getattr(public, name, None)
-        if kind is None or not kind.__module__.startswith(module):
-            continue
-        described = re.findall(r"^ +(\w+)(?: \(.*?\))?: ", inspect.getdoc(kind).partition("Arguments:")[2], re.M)
-        assert [each for each in inspect.signature(kind).parameters if each not in described] == []
+@pytest.mark.parametrize("kind", [*NATIVE, *BLOCKING, admin.Admin], ids=name_of)
+def test_help_describes_every_option_of_every_client(kind: type[Any]) -> None:
+    described = re.findall(r"^ +(\w+)(?: \(.*?\))?: ", str(inspect.getdoc(kind)).partition("Arguments:")[2], re.M)
+    assert [each for each in inspect.signature(kind).parameters if each not in described] == []
 
 
 def bolide_classes(hint: Any) -> Iterator[type]:

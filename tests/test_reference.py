@@ -15,10 +15,10 @@ import pytest
 from tools.generate_errors import TEXTS
 from tools.read_source import Function, find, public_names
 
-from bolide import admin, client
-from bolide.client import blocking
+from bolide import admin
 from bolide.errors import BolideError
 from bolide.remoting import codes
+from tests.client_classes import BLOCKING, NATIVE, name_of, not_started
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -29,16 +29,6 @@ PAGES = {
     "bolide.spark": "spark.md",
     "bolide.testing": "testing.md",
 }
-
-
-class Payments:
-    """A listener that is never called."""
-
-    def execute(self, message: client.Message, argument: Any) -> client.TransactionState:
-        return client.TransactionState.COMMIT
-
-    def check(self, message: client.ReceivedMessage) -> client.TransactionState:
-        return client.TransactionState.COMMIT
 
 
 def headings(module: str) -> list[str]:
@@ -72,26 +62,12 @@ def test_every_public_name_has_its_place_on_the_page(module: str) -> None:
     assert set(offered(module)) - set(headings(module)) == set()
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        client.Producer("P"),
-        client.TransactionProducer("P", listener=Payments()),
-        client.PushConsumer("G"),
-        client.PullConsumer("G"),
-        blocking.Producer("P"),
-        blocking.TransactionProducer("P", listener=Payments()),
-        blocking.PushConsumer("G"),
-        blocking.PullConsumer("G"),
-        admin.Admin(),
-    ],
-    ids=lambda made: f"{type(made).__module__}.{type(made).__name__}",
-)
-def test_a_client_has_the_public_attributes_of_its_page_and_no_other(made: Any) -> None:
-    page = next(module for module in sorted(PAGES, reverse=True) if type(made).__module__.startswith(module))
-    prefix = f"{type(made).__name__}."
+@pytest.mark.parametrize("kind", [*NATIVE, *BLOCKING, admin.Admin], ids=name_of)
+def test_a_client_has_the_public_attributes_of_its_page_and_no_other(kind: type[Any]) -> None:
+    page = next(module for module in sorted(PAGES, reverse=True) if kind.__module__.startswith(module))
+    prefix = f"{kind.__name__}."
     on_page = {name.removeprefix(prefix) for name in headings(page) if name.startswith(prefix)}
-    assert {name for name in dir(made) if not name.startswith("_")} == on_page
+    assert {name for name in dir(not_started(kind)) if not name.startswith("_")} == on_page
 
 
 @pytest.mark.parametrize("module", PAGES)
@@ -164,9 +140,7 @@ def test_every_metric_that_is_served_is_on_the_page_and_no_other() -> None:
     assert set(re.findall(r"`((?:rocketmq|bolide)_[a-z_]+)`", page)) == served
 
 
-@pytest.mark.parametrize(
-    "name", ["Producer", "TransactionProducer", "PushConsumer", "PullConsumer", "ConnectionOptions", "Message"]
-)
+@pytest.mark.parametrize("name", [*(kind.__name__ for kind in NATIVE), "ConnectionOptions", "Message"])
 def test_every_argument_of_the_clients_says_what_it_takes(name: str) -> None:
     part = (REFERENCE / "client.md").read_text(encoding="utf-8").partition(f"\n### {name}\n")[2].partition("\n### ")[0]
     told = dict(re.findall(r"^\| `(\w+).*?` \| (.+?) \|", part, re.MULTILINE))

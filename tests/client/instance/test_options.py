@@ -20,18 +20,13 @@ from bolide.client import (
     PushConsumer,
     Retry,
     TransactionProducer,
-    TransactionState,
-    blocking,
 )
 from bolide.client.instance.options import ClientOptions, ConnectionOptions
 from bolide.client.producing.producer import ProducerOptions
 from bolide.remoting import codes
 from proof.kit.waiting import until
 from tests.client.scripted_broker import ScriptedBroker
-
-CLASSES: list[Callable[..., Any]] = [
-    Producer, PushConsumer, PullConsumer, Admin, blocking.Producer, blocking.PushConsumer, blocking.PullConsumer,
-]  # fmt: skip
+from tests.client_classes import BLOCKING, NATIVE, Payments, name_of, not_started
 
 
 def keywords(function: Callable[..., Any]) -> set[str]:
@@ -51,29 +46,18 @@ def test_the_page_tells_of_each() -> None:
     assert [name for name in ConnectionOptions.__annotations__ if f"`{name}`" not in rows] == []
 
 
-@pytest.mark.parametrize("made", CLASSES, ids=lambda made: f"{made.__module__}.{made.__name__}")
-def test_every_client_accepts_only_connection_options(made: Callable[..., Any]) -> None:
-    first = ("G",) if made is not Admin else ()
-    made(*first, namesrv="a:1", client_id="me", instance_name="x", access_key="a", secret_key="b", hooks=(), ssl=None)
+@pytest.mark.parametrize("kind", [*NATIVE, *BLOCKING, Admin], ids=name_of)
+def test_every_client_accepts_only_connection_options(kind: type[Any]) -> None:
+    not_started(kind, client_id="me", instance_name="x", access_key="a", secret_key="b", hooks=(), ssl=None)
     with pytest.raises(TypeError, match="colour"):
-        made(*first, namesrv="a:1", colour="red")
-
-
-class Listener:
-    """Never asked."""
-
-    def execute(self, message: Message, argument: Any) -> TransactionState:
-        return TransactionState.COMMIT
-
-    def check(self, message: Any) -> TransactionState:
-        return TransactionState.COMMIT
+        not_started(kind, colour="red")
 
 
 def test_a_transaction_producer_takes_those_of_a_producer() -> None:
     producer = TransactionProducer(
         "P",
         "a:1",
-        Listener(),
+        Payments(),
         codec="json",
         retry=Retry(attempts=6, latency_faults=True),
         client_id="me",
@@ -82,8 +66,6 @@ def test_a_transaction_producer_takes_those_of_a_producer() -> None:
     sender = producer._sender
     assert (sender.retries, sender.max_in_flight, producer.client_id) == (5, 3, "me")
     assert sender.codec is not None and sender.faults is not None
-    with pytest.raises(TypeError, match="colour"):
-        TransactionProducer("P", "a:1", Listener(), colour="red")  # type: ignore[call-arg] # that is the test
 
 
 @pytest.mark.parametrize("binary", [False, True])
