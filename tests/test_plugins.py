@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from bolide import plugins
 from bolide.errors import ConfigError
 from bolide.plugins import ALLOCATE_STRATEGIES, DISPATCHERS, EXPRESSION_TYPES, KINDS, PluginKind, find, known, names_in
+from tests.plugin_wheel import PLUGIN
 
+ROOT = Path(__file__).parent.parent
 MODULE = "def begins(text):\n    return text\n"
 
 
@@ -46,6 +49,17 @@ def test_an_installed_one_is_found_and_listed(folder: Path) -> None:
 def test_every_built_in_one_loads(kind: PluginKind) -> None:
     for name in kind.built_in:
         assert callable(find(kind, name))
+
+
+def test_the_page_has_each_kind_and_each_built_in_name() -> None:
+    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    named = [name for kind in KINDS for name in (kind.group, *kind.built_in)]
+    assert [name for name in named if f"`{name}`" not in page] == []
+
+
+def test_the_package_of_the_tests_has_a_plug_in_of_each_kind() -> None:
+    declared = tomllib.loads((PLUGIN / "pyproject.toml").read_text(encoding="utf-8"))
+    assert declared["project"]["entry-points"].keys() == {kind.group for kind in KINDS}
 
 
 def test_an_unknown_name_lists_the_known_ones(folder: Path) -> None:

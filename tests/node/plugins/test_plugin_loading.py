@@ -15,6 +15,7 @@ from bolide.client import Message
 from bolide.client.consuming.strategies import find_strategy
 from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.subscription import selector
+from bolide.plugins import HOOKS
 from bolide.remoting import codes
 from bolide.transport.client import ClientConnection
 from proof.kit.our_processes import OurBroker, OurNameServer
@@ -26,6 +27,7 @@ from tests.plugin_wheel import install_plugin
 pytestmark = pytest.mark.slow  # builds a wheel and starts a cluster of processes
 
 PACKAGE = "flights-for-bolide 1.2"
+KNOWN_HOOKS = ", ".join([*HOOKS.built_in, "guard"])
 
 
 def path_with(folder: Path) -> str:
@@ -179,7 +181,7 @@ async def test_topics_pick_them_too(tmp_path: Path, installed: Path) -> None:
     ("setting", "sentence"),
     [
         ("dispatchers=search", "the dispatcher 'search' is unknown: use one of journal"),
-        ("brokerHooks=guard;audit", "the broker hook 'audit' is unknown: use one of requestLog, guard"),
+        ("brokerHooks=guard;audit", "the broker hook 'audit' is unknown: use one of " + KNOWN_HOOKS),
     ],
 )
 def test_an_unknown_name_stops_the_start_and_lists_the_known(
