@@ -54,7 +54,8 @@ class RocketMQDataSource(DataSource):
         return stream_reader(lambda: self._stream_reader(schema))
 
     def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
-        return for_this_spark(RocketMQStreamReader(self._checked(schema, True), schema), self.options)
+        options = self._checked(schema, True)
+        return for_this_spark(RocketMQStreamReader(options, schema), options.until_now)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from bolide.spark.sink.writer import batch_writer  # not in the planner of a read, which it would delay

@@ -9,13 +9,12 @@ option `untilNow` ends the batches of a run with any trigger instead (`ending_ru
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from bolide.spark.errors import OptionError
-from bolide.spark.option_values import true_or_false
 from bolide.spark.spark_versions import PASSES_LIMITS, ReadAllAvailable, ReadLimit
 
 if TYPE_CHECKING:
@@ -116,9 +115,8 @@ class OlderStream(DataSourceStreamReader):
         self._reader.stop()
 
 
-def for_this_spark(reader: Any, options: Mapping[str, str]) -> DataSourceStreamReader:
-    """A stream reader as the installed Spark calls it. With option `untilNow` its batches end at the present end."""
-    until_now = true_or_false("untilNow", options.get("untilNow", "false"))
+def for_this_spark(reader: Any, until_now: bool) -> DataSourceStreamReader:
+    """Return a stream reader as the installed Spark calls it. With `until_now` its batches end at the present end."""
     if not PASSES_LIMITS:
         return OlderStream(reader, until_now)
     if until_now:

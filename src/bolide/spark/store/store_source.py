@@ -61,7 +61,7 @@ class RocketMQStoreDataSource(DataSource):
         if options.table not in (MESSAGES, STRETCHES):
             raise OptionError(f"table {options.table} cannot be streamed: use spark.read, or leave option table out")
         columns = check_schema(schema, columns_of(options), "rocketmq-store")
-        return for_this_spark(StoreStreamReader(options, columns), self.options)
+        return for_this_spark(StoreStreamReader(options, columns), options.until_now)
 
 
 class StoreReader(DataSourceReader):
