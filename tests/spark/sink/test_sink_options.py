@@ -18,7 +18,8 @@ from pyspark.sql.types import (
 )
 
 from bolide.spark.errors import OptionError
-from bolide.spark.sink.sink_options import check_columns, sink_options
+from bolide.spark.sink.sink_options import WRITE_OPTIONS, check_columns, sink_options
+from bolide.spark.source.source_options import KNOWN, read_options
 
 GOOD = {"namesrv": "h:1", "topic": "T"}
 ONCE = {**GOOD, "mode": "exactly-once"}
@@ -38,6 +39,12 @@ def test_defaults_and_the_log_beside_the_checkpoint() -> None:
     job = sink_options({**ONCE, "commitLog": "/log", "jobId": "night-1"})
     assert (job.commit_log, job.job_id) == ("/log", "night-1")
     assert sink_options(ONCE).commit_log == ""
+
+
+@pytest.mark.parametrize("name", [one.name for one in WRITE_OPTIONS if one.name.lower() not in KNOWN])
+def test_read_with_an_option_of_a_write_is_rejected_with_this_reason(name: str) -> None:
+    with pytest.raises(OptionError, match=f"^option {name} is unknown to format rocketmq: it is for writes, remove it"):
+        read_options({**GOOD, name: "x"})
 
 
 def test_a_write_describes_itself() -> None:
