@@ -109,7 +109,7 @@ def test_without_the_property_filter_the_answer_is_1(tmp_path: Path) -> None:
 
 def test_an_unknown_type_is_told_the_known_ones(parts: Filtering) -> None:
     answer = parts.pulled(expressionType="XPATH", subscription="a")
-    assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED and "TAG, SQL92" in str(answer.remark)
+    assert answer.code == codes.SUBSCRIPTION_PARSE_FAILED and "use TAG or SQL92" in str(answer.remark)
 
 
 def test_class_filter_is_refused_and_nothing_is_registered(parts: Filtering) -> None:
