@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import ipaddress
 import time
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from bolide.client.instance.process_id import process_id
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
+
+_BYTES: Final = [f"{number:02X}" for number in range(256)]
+"""The two digits of each byte: a look-up costs less than formatting a number."""
 
 
 def _month_start_ms(now: float) -> tuple[int, int]:
@@ -46,7 +50,7 @@ class UniqueIds:
         if now != self._now:
             self._tick(now)
         self._counter = counter = (self._counter + 1) & 0xFFFF
-        return f"{self._until_now}{counter:04X}"
+        return f"{self._until_now}{_BYTES[counter >> 8]}{_BYTES[counter & 0xFF]}"
 
     def _tick(self, now: int) -> None:
         if now >= self._after:
