@@ -41,7 +41,7 @@ LAST_LOOK_S: Final = 0.1
 
 
 @final
-class WaitingRequest:
+class AwaitedResponse:
     """A request without a response. Its outcome goes to the callback `done`, or to `future` if there is no callback.
     Times are of the loop's clock."""
 
@@ -78,7 +78,7 @@ class ClientConnection:
         self._core = FramedConnection(max_frame, MAX_QUEUED)
         self._on_request = on_request
         self._transport: Any = None
-        self._waiting: dict[int, WaitingRequest] = {}
+        self._waiting: dict[int, AwaitedResponse] = {}
         """The requests by their opaque."""
         self._heard_at = self._loop.time()
         self._answered = False
@@ -276,7 +276,7 @@ class ClientConnection:
     def _await(self, opaque: int, timeout: float, done: Done | None, future: Any) -> None:
         now = self._loop.time()
         deadline = now + timeout
-        self._waiting[opaque] = WaitingRequest(now, deadline, done, future)
+        self._waiting[opaque] = AwaitedResponse(now, deadline, done, future)
         if self._sweep is None:
             self._sweep_at = deadline
             self._sweep = self._loop.call_at(deadline, self._expire)

@@ -71,9 +71,9 @@ class MasterTables:
         pauses: tuple[float, float] = (LOOK_S, ROUND_S),
         options: BrokerOptions | None = None,
     ) -> None:
-        """`log_end()` returns the durable end of this broker's log, or -1 while the log is not known to be a prefix of the
-        master's: offsets would mean other records. `changed()` applies effects of changed tables.
-        `options`: settings of this broker; None: without a controller and credentials."""
+        """`log_end()` returns the durable end of this broker's log, or -1 while the log is not known to be a prefix of
+        the master's. `changed()` applies effects of changed tables. `options`: settings of this broker; None: without
+        a controller and credentials."""
         self._following = following
         self._own_address = own_address
         self._log_end = log_end
