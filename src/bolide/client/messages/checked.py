@@ -10,7 +10,6 @@ The decorator `documented` adds these texts to a class as the section "Arguments
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import textwrap
 import warnings
@@ -249,7 +248,9 @@ class _Plan:
         method = self._function.__name__
         called = type(given[0]).__name__ if self._positional[:1] == ["self"] and given else ""
         called = ".".join(filter(None, (called, "" if method == "__init__" else method)))
-        near = difflib.get_close_matches(name, self._known, 1)
+        from difflib import get_close_matches  # only for an error
+
+        near = get_close_matches(name, self._known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"help({called}) lists them"
         return UnexpectedArgument(f"{called}() got an unexpected option {name!r}; {hint}", name)
 
