@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from msgspec import Struct
 
+import bolide
 from bolide.broker.core.options import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import java_key
@@ -53,6 +55,18 @@ def test_variables_of_other_daemons_do_not_warn(kind: type[Struct]) -> None:
     """The daemons of `bolide standalone` share an environment."""
     shared = {"BOLIDE_NAMESRV_ADDR": "a:1", "BOLIDE_CONTROLLER_STORE": "file:/x", "BOLIDE_KV_CONFIG_PATH": "/kv"}
     assert load_options(kind, {}, None, shared).warnings == []
+
+
+def test_a_variable_that_another_part_of_bolide_reads_does_not_warn() -> None:
+    """A user may export it for every program, such as `BOLIDE_REGISTRY` for `bolide consume`."""
+    source = Path(bolide.__file__).parent
+    texts = [path.read_text("utf-8") for path in source.rglob("*.py")]
+    read = {name for text in texts for name in re.findall(r'Final = "(BOLIDE_[A-Z_]+[A-Z])"', text)}
+    assert {"BOLIDE_REGISTRY", "BOLIDE_SPARK_CACHE", "BOLIDE_TLS_ENABLE"} <= read
+    read.remove("BOLIDE_MIRROR")  # a property of messages
+    assert (
+        load_options(BrokerOptions, {}, None, {**dict.fromkeys(read, ""), "BOLIDE_TLS_ENABLE": "false"}).warnings == []
+    )
 
 
 def test_acl_folder_is_below_the_home_of_rocketmq(tmp_path: Path) -> None:

@@ -30,8 +30,15 @@ Options = TypeVar("Options", bound=Struct)
 Options_co = TypeVar("Options_co", bound=Struct, covariant=True)
 PREFIX: Final = "BOLIDE_"
 OFF: Final = frozenset({"", "false"})
-NOT_SETTINGS: Final = frozenset({"BOLIDE_BUILD", "BOLIDE_IMPL", "BOLIDE_ACCESS_KEY", "BOLIDE_SECRET_KEY"})
-"""Variables with this prefix that belong to the build or to clients."""
+NOT_SETTINGS: Final = frozenset(
+    {
+        *("BOLIDE_BUILD", "BOLIDE_CACHE", "BOLIDE_IMPL"),
+        *("BOLIDE_ACCESS_KEY", "BOLIDE_SECRET_KEY"),
+        *("BOLIDE_REGISTRY", "BOLIDE_REGISTRY_CERT_PATH", "BOLIDE_REGISTRY_PASSWORD", "BOLIDE_REGISTRY_USER"),
+        "BOLIDE_SPARK_CACHE",
+    }
+)
+"""Variables with this prefix that belong to the build, the project's tools, clients, the command line or Spark."""
 DAEMONS: Final = (BrokerOptions, NamesrvOptions, ControllerOptions)
 """Servers of one host, and those of `bolide standalone`, often share an environment, so a setting of one is not an
 error for the others."""
