@@ -56,7 +56,7 @@ COLD = "reads of old messages are not limited by group"
 POP = "there is no POP consumption"
 LITE = "there are no lite topics"
 OFF = "access control is off: set authenticationEnabled = true"
-IN_FILES = "users and permissions of 4.9 are kept in files"
+IN_FILES = "users and permissions of 4.9 are in files"
 NONE_HERE = "refused with the reason"
 
 MADE = [
