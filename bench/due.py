@@ -61,7 +61,7 @@ class Peer(Wire):
         while True:
             for answer in self.answers():
                 if answer.code not in (codes.SUCCESS, codes.PULL_NOT_FOUND):
-                    raise SystemExit(f"the broker answered {answer}")
+                    raise SystemExit(f"the broker returned {answer}")
                 return answer
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ def send_all(port: int, frames: Callable[[int], bytes], count: int, in_flight: i
             sent += room
         for answer in peer.answers():
             if answer.code != codes.SUCCESS:
-                raise SystemExit(f"a send was refused: {answer}")
+                raise SystemExit(f"the broker rejected a send: {answer}")
             answered += 1
     peer.close()
 
@@ -255,7 +255,7 @@ def transactions(broker: BolideBroker, seconds: float) -> Figures:
             peer = peers[number]
             for answer in peer.answers():
                 if answer.code != codes.SUCCESS:
-                    raise SystemExit(f"the broker answered {answer}")
+                    raise SystemExit(f"the broker returned {answer}")
                 if not halves[number]:
                     done += 1
                     peer.socket.sendall(half)

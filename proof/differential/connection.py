@@ -11,7 +11,7 @@ class Closed(Exception):
 
 
 class Connection(Wire):
-    """A connection to one server. Responses are kept until `take`, and requests of the server in `requests`."""
+    """A connection to one server. Stores responses until `take`, and the server's requests in `requests`."""
 
     def __init__(self, address: str) -> None:
         host, port = address.rsplit(":", 1)

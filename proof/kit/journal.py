@@ -1,7 +1,7 @@
 """Journals of client processes: one JSON array per line, which another process reads while it grows.
 
-Each process has a file of its own. A line is written with one call and needs no flush, so it outlives a SIGKILL of its
-process; the last line of a killed process may be torn. Times are the monotonic clock, which all processes share.
+Each process writes its own file. One call writes a line and no flush is needed, so the line survives a SIGKILL of the
+process. The last line of a killed process may be torn. Times are the monotonic clock, which all processes share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A client of the remoting protocol on a plain socket: what the tests send is not built by the code they test."""
+"""A client of the remoting protocol on a plain socket, so that tests do not build requests with the code under test."""
 
 import socket
 from collections import deque
