@@ -155,7 +155,7 @@ class Simulation:
 def _close_the_dead() -> None:
     """Nobody closes the clients of a process that was killed. They must not warn of it, long after, in another test."""
     for one in gc.get_objects():
-        if issubclass(type(one), Closeable):
+        if issubclass(type(one), Closeable) and one._open_in:
             one._closing()
 
 
