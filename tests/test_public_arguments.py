@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import pydoc
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -233,6 +234,16 @@ async def test_methods_called_once_per_message_check_their_arguments_themselves(
 def test_help_describes_every_option_of_every_client(kind: type[Any]) -> None:
     described = re.findall(r"^ +(\w+)(?: \(.*?\))?: ", str(inspect.getdoc(kind)).partition("Arguments:")[2], re.M)
     assert [each for each in inspect.signature(kind).parameters if each not in described] == []
+
+
+@pytest.mark.parametrize("kind", [*NATIVE, *BLOCKING, admin.Admin, client.Retry, client.FlowControl], ids=name_of)
+def test_help_shows_arguments_and_plain_types(kind: type[Any]) -> None:
+    text = pydoc.plain(pydoc.render_doc(kind))
+    signature = text.split("\n")[3]
+    assert signature.startswith(f" |  {kind.__name__}(")
+    assert "Annotated" not in signature
+    assert "Annotated" not in str(inspect.signature(kind).replace(return_annotation=kind))
+    assert "\n |  Arguments:\n" in text
 
 
 def bolide_classes(hint: Any) -> Iterator[type]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Self
@@ -18,7 +18,7 @@ from bolide.remoting.command import Command, make_response
 
 
 @checked_methods
-class Consumer(Closeable, ABC):
+class Consumer(Closeable):
     """Joins a group once and leaves it once. A subclass receives the messages."""
 
     def __init__(

@@ -70,7 +70,6 @@ MAX_INTERVAL: Final = 600.0
 """Upper limit of the intervals in seconds. RocketMQ's clients take ms, and 30000 would otherwise mean 8 hours."""
 
 
-
 class Moved(Struct, frozen=True):
     """An option of 0.1 that is a field of another option now."""
 
@@ -150,29 +149,58 @@ def checked_constructor(kind: C) -> C:
 def documented(kind: C) -> C:
     """Check the arguments of a class, and describe them in its docstring."""
     made: Any = kind.__init__  # type: ignore[misc]  # of this class, not of an object
-    hints = get_type_hints(made, include_extras=True)
-    kind.__doc__ = _with_arguments(kind.__doc__, hints)
-    shown_types = inspect.signature(made)
     constructor: Any = checked(made)
-    constructor.__signature__ = shown_types.replace(
-        parameters=[
-            each.replace(annotation=_plain(hints[each.name])) if _option(hints.get(each.name)) else each
-            for each in shown_types.parameters.values()
-        ]
-    )
+    constructor.__signature__ = _PlainSignature.of(made)
     kind.__init__ = constructor  # type: ignore[misc]  # the same
+    if kind.__doc__ is not None:  # python -OO
+        kind.__doc__ = cast("str", _WithArguments(kind.__doc__, made))
     return kind
 
 
 def documented_fields(kind: C) -> C:
     """Describe the fields of a dataclass, or the keys of a `TypedDict`, in its docstring."""
-    kind.__doc__ = _with_arguments(kind.__doc__, get_type_hints(kind, include_extras=True))
+    if kind.__doc__ is not None:  # python -OO
+        kind.__doc__ = cast("str", _WithArguments(kind.__doc__, kind))
     return kind
 
 
-def _with_arguments(doc: str | None, hints: Mapping[str, Any]) -> str | None:
-    if doc is None:  # python -OO
-        return None
+class _WithArguments:
+    """A docstring with the section "Arguments". It is put together when it is read, because this takes a millisecond
+    of an import. `help` reads it only of a class whose metaclass is `type`, so no such class derives from `ABC`."""
+
+    def __init__(self, doc: str, declares: Any) -> None:
+        self._doc = doc
+        self._declares = declares
+
+    def __get__(self, instance: object, owner: type) -> str:
+        return _with_arguments(self._doc, get_type_hints(self._declares, include_extras=True))
+
+
+class _PlainSignature(inspect.Signature):
+    """The signature of a function without the texts of its annotations, put together when it is read."""
+
+    _made: Callable[..., Any]
+
+    @classmethod
+    def of(cls, made: Callable[..., Any]) -> _PlainSignature:
+        """Return the signature of a function, with the slots of the base class empty."""
+        signature = cls.__new__(cls)
+        signature._made = made
+        return signature
+
+    def __getattr__(self, name: str) -> Any:
+        # Called when an empty slot is read.
+        hints = get_type_hints(self._made, include_extras=True)
+        shown_types = inspect.signature(self._made)
+        parameters = [
+            each.replace(annotation=_plain(hints[each.name])) if _option(hints.get(each.name)) else each
+            for each in shown_types.parameters.values()
+        ]
+        self.__init__(parameters, return_annotation=shown_types.return_annotation)  # type: ignore[misc]  # fill them
+        return object.__getattribute__(self, name)
+
+
+def _with_arguments(doc: str, hints: Mapping[str, Any]) -> str:
     lines = ["Arguments:"]
     for name, hint in hints.items():
         option = _option(hint)
