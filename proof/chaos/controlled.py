@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from bolide.errors import BolideError
@@ -135,7 +137,7 @@ class ControlledRun(ChaosRun):
         await self._begin([one.machines[0].server for one in self.sets])
         await self._begin([machine.server for one in self.sets for machine in one.machines[1:]])
         for one in self.sets:
-            if not await self._complete(one, START_SECONDS):
+            if not await _within(partial(self._complete, one), START_SECONDS):
                 raise RuntimeError(f"{one.name} does not get in sync; the logs are in {self.plan.folder}")
 
     async def _faults(self) -> None:
@@ -152,12 +154,13 @@ class ControlledRun(ChaosRun):
                 await watching
 
     async def _topics_everywhere(self, one: Set) -> None:
-        deadline = time.monotonic() + TOPICS_S
-        wanted = await self._topics(one.master)
-        while not all([wanted <= await self._topics(slave) for slave in one.slaves]):
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"{one.name}: the topics do not reach every slave")
-            await asyncio.sleep(LOOK_S)
+        async def reached() -> bool:
+            await self._look_at(one)
+            wanted = await self._topics(one.master)
+            return bool(wanted) and all([wanted <= await self._topics(slave) for slave in one.slaves])
+
+        if not await _within(reached, TOPICS_S):
+            raise RuntimeError(f"{one.name}: the topics do not reach every slave")
 
     # -- who leads
 
@@ -193,23 +196,33 @@ class ControlledRun(ChaosRun):
         if master is not one.master:
             one.lead(master)
 
-    async def _complete(self, one: Set, seconds: float) -> bool:
-        """Every replica is in sync within so long."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            found = await self._look_at(one)
-            if found is not None and len(found.in_sync_replicas) == len(one.machines):
-                return True
-            await asyncio.sleep(LOOK_S)
-        return False
+    async def _complete(self, one: Set) -> bool:
+        """Every replica is in sync."""
+        found = await self._look_at(one)
+        return found is not None and len(found.in_sync_replicas) == len(one.machines)
 
     async def _followed(self) -> None:
         """Every replica gets in sync, and has all of its master's log."""
         began = time.monotonic()
         for one in self.sets:
-            if not await self._complete(one, self.plan.bound):
-                self.late.append(f"not every replica of {one.name} is in sync")
-            for slave in one.slaves:
-                if not await self._follows(one, slave, self.plan.bound):
-                    self.late.append(f"{slave.name} has not all of the log of {one.master.name}")
+            if not await _within(partial(self._has_followed, one), self.plan.bound):
+                self.late.append(f"not every replica of {one.name} is in sync and has all of its master's log")
         self._say_fault(f"every replica is in sync after {time.monotonic() - began:.1f} s")
+
+    async def _has_followed(self, one: Set) -> bool:
+        """Look up the master each time: until the next election, a controller that has just started names the old one."""
+        if not await self._complete(one):
+            return False
+        end = await self._log_end(one.master)
+        held = [await self._log_end(slave) for slave in one.slaves]
+        return 0 <= end <= min(*held, await self._reported(one.master))
+
+
+async def _within(holds: Callable[[], Awaitable[bool]], seconds: float) -> bool:
+    """Ask until it holds. Returns whether it did within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not await holds():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(LOOK_S)
+    return True
