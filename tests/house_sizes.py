@@ -22,7 +22,6 @@ PUBLIC_CLASS = 100
 LONG_CLASSES = {
     "src/bolide/broker/tables/consumer_offsets.py:ConsumerOffsets": "one table; its counts and rows change with it",
     "src/bolide/client/consuming/group_member.py:GroupMember": "one round: join, share the queues, serve them, leave",
-    "src/bolide/client/producing/accumulator.py:Accumulator": "each turn decides what leaves alone and what together",
     "src/bolide/client/producing/sending.py:Sending": "one send from its first try to its result",
     "src/bolide/controller/server.py:Controller": "a row and a short handler for each request code",
     "src/bolide/node/broker.py:BrokerNode": "the order of a start and of a stop",

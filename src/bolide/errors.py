@@ -7,7 +7,9 @@ pickled, because Spark executors send them to the driver.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
+
+E = TypeVar("E", bound=BaseException)
 
 
 class BolideError(Exception):
@@ -79,6 +81,13 @@ class RequestTimeout(LocalError, TimeoutError):
     """No response within the time allowed; whether the request took effect is unknown. Also a `TimeoutError`."""
 
     retriable = True
+
+
+def caused(error: E, cause: BaseException | None) -> E:
+    """Return an error with this cause; None hides the errors before it. For ``raise caused(error, cause) from cause``:
+    mypyc ignores ``from``, which Python and linters need."""
+    error.__cause__ = cause
+    return error
 
 
 def reason(error: BaseException) -> str:

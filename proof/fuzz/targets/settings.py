@@ -10,7 +10,8 @@ from bolide.broker.core.options import BrokerOptions
 from bolide.cli.messages.produce import message_from_json
 from bolide.cli.terminal.moment import moment_of
 from bolide.client.messages.arguments import check_topic
-from bolide.client.messages.message import Message, check_body, properties_text
+from bolide.client.messages.encoding import check_body, properties_text
+from bolide.client.messages.message import Message
 from bolide.declaration import changed, settings_of, text_of, value_of, values_in
 from bolide.errors import BolideError, ConfigError
 from bolide.namesrv.options import NamesrvOptions

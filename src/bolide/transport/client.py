@@ -11,9 +11,9 @@ import asyncio
 import logging
 import ssl as ssl_module
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, Final, final
 
-from bolide.errors import BolideError, ConnectionLost, RequestTimeout
+from bolide.errors import BolideError, ConnectionLost, RequestTimeout, caused
 from bolide.remoting.command import Command
 from bolide.remoting.connection import FramedConnection
 from bolide.remoting.errors import FrameError
@@ -40,8 +40,36 @@ LAST_LOOK_S: Final = 0.1
 """Received bytes are read before the socket is closed, because this process itself may have been suspended."""
 
 
-class ClientConnection(asyncio.Protocol):
-    """One TCP connection to a name server or broker. Make it with `connect`; use it on the loop that made it."""
+@final
+class AwaitedResponse:
+    """A request without a response. Its outcome goes to the callback `done`, or to `future` if there is no callback.
+    Times are of the loop's clock."""
+
+    __slots__ = ("began", "deadline", "done", "future")
+
+    def __init__(self, began: float, deadline: float, done: Done | None, future: Any) -> None:
+        self.began = began
+        self.deadline = deadline
+        self.done = done
+        self.future = future
+
+    def end(self, answer: Command | None, error: BolideError | None) -> None:
+        """Report the response or the error."""
+        if self.done is not None:
+            self.done(answer, error)
+        elif not self.future.done():
+            if answer is not None:
+                self.future.set_result(answer)
+            else:
+                self.future.set_exception(error)
+
+
+@final
+class ClientConnection:
+    """One TCP connection to a name server or broker. Make it with `connect`; use it on the loop that made it.
+
+    Not a subclass of asyncio.Protocol, so that it can be compiled; it has its methods.
+    """
 
     def __init__(self, address: str, on_request: OnRequest | None = None, max_frame: int = MAX_FRAME) -> None:
         self.address = address
@@ -49,9 +77,9 @@ class ClientConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._core = FramedConnection(max_frame, MAX_QUEUED)
         self._on_request = on_request
-        self._transport: asyncio.Transport | None = None
-        self._waiting: dict[int, tuple[float, float, Done]] = {}
-        """Per opaque: start time, deadline, and callback."""
+        self._transport: Any = None
+        self._waiting: dict[int, AwaitedResponse] = {}
+        """The requests by their opaque."""
         self._heard_at = self._loop.time()
         self._answered = False
         self._unheard_from: float | None = None
@@ -64,9 +92,8 @@ class ClientConnection(asyncio.Protocol):
         self._writable.set()
         self._lost = asyncio.Event()
 
-    @classmethod
+    @staticmethod
     async def connect(
-        cls,
         address: str,
         timeout: float = CONNECT_TIMEOUT,
         *,
@@ -79,11 +106,11 @@ class ClientConnection(asyncio.Protocol):
         host, port = split_address(address)
         try:
             async with asyncio.timeout(timeout):
-                return await world.connect(lambda: cls(address, on_request, max_frame), host, port, ssl)
+                return await world.connect(lambda: ClientConnection(address, on_request, max_frame), host, port, ssl)
         except TimeoutError:
-            raise no_connection_in_time(address, timeout, ssl is not None) from None
+            raise caused(no_connection_in_time(address, timeout, ssl is not None), None) from None
         except OSError as error:
-            raise cannot_connect(address, error, ssl is not None) from error
+            raise caused(cannot_connect(address, error, ssl is not None), error) from error
 
     # -- asking
 
@@ -107,27 +134,18 @@ class ClientConnection(asyncio.Protocol):
         if self.closed:
             self._loop.call_soon(done, None, ConnectionLost(f"the connection to {self.address} is closed"))
             return
-        self._await(opaque, timeout, done)
+        self._await(opaque, timeout, done, None)
         self._core.send_frame(frame)
 
     def start(self, command: Command, timeout: float) -> asyncio.Future[Command]:
         """Queue a request and return the future of its response. Overwrites the command's opaque."""
         future: asyncio.Future[Command] = self._loop.create_future()
-
-        def done(answer: Command | None, error: BolideError | None) -> None:
-            if future.done():
-                return
-            if answer is not None:
-                future.set_result(answer)
-            else:
-                future.set_exception(error or ConnectionLost(f"the connection to {self.address} is closed"))
-
         if self.closed:
-            done(None, None)
+            future.set_exception(ConnectionLost(f"the connection to {self.address} is closed"))
             return future
         command.opaque = self.next_opaque()
         self._core.send(command)
-        self._await(command.opaque, timeout, done)
+        self._await(command.opaque, timeout, None, future)
         self.flush_soon()
         return future
 
@@ -180,9 +198,9 @@ class ClientConnection(asyncio.Protocol):
 
     # -- asyncio.Protocol
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: Any) -> None:
         """Called by asyncio once the socket is connected."""
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio with bytes of the peer."""
@@ -203,9 +221,9 @@ class ClientConnection(asyncio.Protocol):
         waiting = self._waiting
         for command in commands:
             if command.is_response:
-                entry = waiting.pop(command.opaque, None)
-                if entry is not None:  # ignore a response after its timeout
-                    entry[2](command, None)
+                pending = waiting.pop(command.opaque, None)
+                if pending is not None:  # ignore a response after its timeout
+                    pending.end(command, None)
             elif self._on_request is not None:
                 self._serve(command)
 
@@ -215,6 +233,10 @@ class ClientConnection(asyncio.Protocol):
             self._on_request(self, command)
         except Exception:  # a failed handler must not lose the other responses of this connection
             log.exception("request %d of %s failed in its handler", command.code, self.address)
+
+    def eof_received(self) -> bool:
+        """Called by asyncio when the peer has closed its side: the connection is lost next."""
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio once the socket is closed."""
@@ -251,10 +273,10 @@ class ClientConnection(asyncio.Protocol):
         if buffers:
             self._transport.write(buffers[0] if len(buffers) == 1 else b"".join(buffers))
 
-    def _await(self, opaque: int, timeout: float, done: Done) -> None:
+    def _await(self, opaque: int, timeout: float, done: Done | None, future: Any) -> None:
         now = self._loop.time()
         deadline = now + timeout
-        self._waiting[opaque] = (now, deadline, done)
+        self._waiting[opaque] = AwaitedResponse(now, deadline, done, future)
         if self._sweep is None:
             self._sweep_at = deadline
             self._sweep = self._loop.call_at(deadline, self._expire)
@@ -268,14 +290,14 @@ class ClientConnection(asyncio.Protocol):
         self._sweep = None
         # The loop may call a timer a clock tick early; what falls within that tick is due.
         now = self._loop.time() + 0.001
-        late = [opaque for opaque, (_, deadline, _) in self._waiting.items() if deadline <= now]
+        late = [opaque for opaque, pending in self._waiting.items() if pending.deadline <= now]
         for opaque in late:
-            entry = self._waiting.pop(opaque, None)
-            if entry is not None:
-                self._not_answered(entry[0], now)
-                entry[2](None, RequestTimeout(f"{self.address} did not answer within the time allowed"))
+            pending = self._waiting.pop(opaque, None)
+            if pending is not None:
+                self._not_answered(pending.began, now)
+                pending.end(None, RequestTimeout(f"{self.address} did not answer within the time allowed"))
         if self._waiting and self._sweep is None:
-            self._sweep_at = min(deadline for _, deadline, _ in self._waiting.values())
+            self._sweep_at = min([pending.deadline for pending in self._waiting.values()])
             self._sweep = self._loop.call_at(self._sweep_at, self._expire)
 
     def _not_answered(self, asked_at: float, now: float) -> None:
@@ -305,5 +327,5 @@ class ClientConnection(asyncio.Protocol):
             self._sweep.cancel()
             self._sweep = None
         waiting, self._waiting = self._waiting, {}
-        for _, _, done in waiting.values():
-            done(None, error)
+        for pending in waiting.values():
+            pending.end(None, error)

@@ -12,7 +12,7 @@ import pytest
 from bolide.cli.messages.consume import message_fields
 from bolide.cli.messages.produce import message_from_json
 from bolide.client import Message, MessageRefused, ReceivedMessage
-from bolide.client.messages.message import properties_text
+from bolide.client.messages.encoding import properties_text
 from bolide.layout.properties import format_properties
 from bolide.testing.broker import Broker
 from proof.kit import children

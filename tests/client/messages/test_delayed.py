@@ -10,8 +10,8 @@ import pytest
 
 from bolide.client import Message, ReceivedMessage, blocking
 from bolide.client.messages.delayed import delay_property
+from bolide.client.messages.encoding import properties_text
 from bolide.client.messages.errors import MessageRefused, ResponseError
-from bolide.client.messages.message import properties_text
 from bolide.client.producing.message_sender import pack_batch
 from bolide.errors import ConnectionLost
 from bolide.layout.properties import parse_properties

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from bolide.client import ArgumentError, ConsumeResult, Message, MessageQueue, MessageRefused, ReceivedMessage, lmq
+from bolide.client.messages.encoding import properties_text
 from bolide.client.messages.light_queues import light_offset, queue_list
-from bolide.client.messages.message import properties_text
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
 from tests.client.patient import Producer, PullConsumer, PushConsumer

@@ -9,8 +9,9 @@ import pytest
 
 from bolide.client import ArgumentError
 from bolide.client.messages.arguments import check_count, check_seconds, check_topic
+from bolide.client.messages.encoding import check_body, properties_text
 from bolide.client.messages.errors import MessageRefused
-from bolide.client.messages.message import Message, check_body, properties_text
+from bolide.client.messages.message import Message
 from bolide.layout.properties import parse_properties
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bolide.admin import blocking
 from bolide.client import ArgumentError, Message, MessageRefused, PullConsumer, PushConsumer
-from bolide.client.messages.message import properties_text
+from bolide.client.messages.encoding import properties_text
 from bolide.client.messages.moment import moment_ms
 
 NAIVE = datetime(2026, 1, 31, 12, 0)  # noqa: DTZ001  # the mistake under test

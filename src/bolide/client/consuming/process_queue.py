@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
 from itertools import islice
 
 from bolide.client.consuming.flow_options import DEFAULT_FLOW, FlowControl
@@ -70,26 +69,27 @@ class ProcessQueue:
         """Offsets of the oldest unfinished message and of the newest pulled one, or (0, 0) if no message is cached."""
         return (self._order[0], self._last) if self._order else (0, 0)
 
-    def add(self, messages: Sequence[ReceivedMessage]) -> None:
+    def add(self, messages: list[ReceivedMessage]) -> None:
         """Add messages, in the order of their offsets."""
         records = [message.record for message in messages]
         self._order.extend([record.queue_offset for record in records])
-        self.cached_bytes += sum([len(record.body) for record in records])
+        for record in records:
+            self.cached_bytes += len(record.body)
         if messages:
             self._last = messages[-1].record.queue_offset
             self.last_stored = messages[-1].record.store_timestamp
             self._empty.clear()
             self._note_room()
 
-    def done(self, messages: Sequence[ReceivedMessage]) -> int:
+    def done(self, messages: list[ReceivedMessage]) -> int:
         """Remove messages that were consumed or sent back. Repeated calls are ignored. Return the offset to commit."""
         finished = self._done
         order = self._order
         records = [message.record for message in messages]
         if not finished and [record.queue_offset for record in records] == list(islice(order, len(records))):
             # the usual case: the oldest messages, in order
-            self.cached_bytes -= sum([len(record.body) for record in records])
-            for _ in records:
+            for record in records:
+                self.cached_bytes -= len(record.body)
                 order.popleft()
             records = []
         for record in records:
@@ -109,7 +109,7 @@ class ProcessQueue:
             self._note_room()
         return self.commit_offset
 
-    def give_out(self, messages: Sequence[ReceivedMessage]) -> None:
+    def give_out(self, messages: list[ReceivedMessage]) -> None:
         """Remove the oldest messages from the cache, because a poll returns them. `commit_offset` stays at the first of
         them until `consumed`. Flow control ignores them, as in RocketMQ's lite pull consumer: otherwise a caller that
         never commits would stop after one full cache."""
@@ -117,7 +117,7 @@ class ProcessQueue:
             self._returned = messages[0].record.queue_offset
         self.done(messages)
 
-    def take_back(self, messages: Sequence[ReceivedMessage]) -> None:
+    def take_back(self, messages: list[ReceivedMessage]) -> None:
         """Return messages of one `give_out` to the front of the cache, because the caller did not receive them. Skips
         messages that were consumed or cleared since."""
         back = [message for message in messages if 0 <= self._returned <= message.record.queue_offset]
@@ -125,9 +125,10 @@ class ProcessQueue:
             return
         if back[0].record.queue_offset == self._returned:
             self._returned = -1
-        self._order.extendleft(message.record.queue_offset for message in reversed(back))
+        self._order.extendleft([message.record.queue_offset for message in reversed(back)])
         self.waiting.extendleft(reversed(back))
-        self.cached_bytes += sum([len(message.record.body) for message in back])
+        for message in back:
+            self.cached_bytes += len(message.record.body)
         self._empty.clear()
         self._note_room()
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Any, Final
+
+from mypy_extensions import mypyc_attr
 
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.messages.errors import DamagedMessage, NoQueue, ResponseError, response_error
@@ -57,6 +59,7 @@ _STATUS: Final = {status.value: status for status in PullStatus}
 _ANSWERS: Final = (*_STATUS, codes.SYSTEM_ERROR)
 
 
+@mypyc_attr(native_class=False)
 @dataclass(slots=True)
 class PullResult:
     """`next_offset` is the offset of the next pull, for every status;
@@ -72,6 +75,7 @@ class PullResult:
     """Whether a replica had no message, did not wait for one, and would be pulled again, because its master is down."""
 
 
+@mypyc_attr(native_class=False)
 @dataclass(slots=True)
 class PullRequest:
     """Parameters of a pull. The broker waits up to `suspend` seconds for messages (0: responds immediately)."""
@@ -139,6 +143,7 @@ async def _pull_from(instance: ClientInstance, request: PullRequest, address: st
         flags |= SUSPEND
     if request.lite or request.send_subscription:
         flags |= SUBSCRIPTION
+    given: Any = queue  # a user's queue may have a number of numpy
     version = instance.heartbeats.versions.get(address, codes.VERSION_5_5_0)
     if wanted.kind != "TAG" and version < SQL_SINCE:
         raise response_error(codes.SYSTEM_ERROR, f"its version {version} lacks SQL92", f"a pull of {queue}", address)
@@ -148,7 +153,7 @@ async def _pull_from(instance: ClientInstance, request: PullRequest, address: st
         "consumerGroup": request.group,
         "expressionType": wanted.kind,
         "maxMsgNums": str(request.max_count),
-        "queueId": str(queue.queue_id),
+        "queueId": str(given.queue_id),
         "queueOffset": str(request.offset),
         "subVersion": str(wanted.version),
         "suspendTimeoutMillis": str(int(request.suspend * 1000)),

@@ -27,7 +27,8 @@ def stacks() -> str:
     tasks = sorted(asyncio.all_tasks(), key=lambda task: task.get_name())
     for task in tasks[:MAX_STACKS]:
         at = task.get_stack(limit=1)
-        found.append(f'task "{task.get_name()}"\n{_task_lines(task) if at else "  (done)"}\n')
+        ended = "  (done)" if task.done() else "  (in compiled code)"
+        found.append(f'task "{task.get_name()}"\n{_task_lines(task) if at else ended}\n')
     for kind, count in (("threads", len(frames)), ("tasks", len(tasks))):
         if count > MAX_STACKS:
             found.append(f"{count - MAX_STACKS} more {kind}\n")

@@ -6,7 +6,7 @@ A frame consists of bytes that are computed once per queue, and the formatted fi
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -22,12 +22,13 @@ _cache: dict[tuple[str, MessageQueue, int, bool], bytes] = {}
 
 def send_header(group: str, queue: MessageQueue, queue_count: int, sys_flag: int = 0) -> SendMessageRequestHeaderV2:
     """Return the header of a send to this queue; the caller sets born timestamp, flag and properties."""
+    given: Any = queue  # a user's queue may have a number of numpy
     return SendMessageRequestHeaderV2(
         producer_group=group,
         topic=queue.topic,
         default_topic=AUTO_CREATE_TOPIC,
         default_topic_queue_nums=queue_count,
-        queue_id=queue.queue_id,
+        queue_id=given.queue_id,
         sys_flag=sys_flag,
         born_timestamp=0,
         flag=0,

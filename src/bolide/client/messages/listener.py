@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 
 from bolide.client.messages.arguments import check_count
 from bolide.client.messages.codec import Codec, CodecError
-from bolide.client.messages.message import MAX_DELAY_LEVEL
+from bolide.client.messages.encoding import MAX_DELAY_LEVEL
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.user_code import raise_interruption
 

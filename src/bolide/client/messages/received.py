@@ -190,6 +190,11 @@ class ReceivedMessage:
             self.record.queue_id = 0
             self.record.queue_offset = offset
 
+    def __copy__(self) -> ReceivedMessage:
+        copied = ReceivedMessage(self.record, self.broker_name)
+        copied.topic, copied.reconsume_times, copied.codec = self.topic, self.reconsume_times, self.codec
+        return copied
+
     def __repr__(self) -> str:
         place = f"{self.topic}@{self.broker_name}:{self.queue_id}+{self.queue_offset}"
         return f"<ReceivedMessage {place} {self.message_id}>"

@@ -17,13 +17,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from copy import copy
-from typing import Final
+from typing import Any, Final
 
 from bolide.client.instance.send_frame import send_frame
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, results_of, send_result
-from bolide.client.producing.send_context import SendContext
+from bolide.client.producing.send_context import Accumulates, AnsweredLane, SendContext
 from bolide.client.producing.sending import Sending
 from bolide.errors import BolideError, RequestTimeout
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
@@ -51,7 +51,7 @@ MAX_ADDED: Final = ELEMENT_FIXED + 512
 MAX_LANES: Final = 10_000
 
 
-class Lane:
+class Lane(AnsweredLane):
     """The messages of one queue that wait for the next request, and the requests in flight."""
 
     __slots__ = (
@@ -92,11 +92,79 @@ class Lane:
             self.accumulator.schedule(self)
 
 
-class Accumulator:
+class SharedRequest:
+    """A request in flight with several messages of a lane."""
+
+    __slots__ = ("accumulator", "lane", "ordered", "sendings")
+
+    def __init__(self, accumulator: Accumulator, lane: Lane, sendings: list[Sending]) -> None:
+        self.accumulator = accumulator
+        self.lane = lane
+        self.sendings = sendings
+        self.ordered = 0
+        """1 if a message is bound to the queue, otherwise 0."""
+        for sending in sendings:
+            if sending.bound:
+                self.ordered = 1
+                break
+
+    def done(self, answer: Command | None, error: BolideError | None) -> None:
+        """Called by the connection with the response or the error."""
+        lane = self.lane
+        lane.batches -= 1
+        lane.ordered -= self.ordered
+        lane.answered()
+        self._answered(answer, error)
+
+    def _answered(self, answer: Command | None, error: BolideError | None) -> None:
+        """Give each message its result or error."""
+        lane, sendings, context = self.lane, self.sendings, self.accumulator.context
+        if answer is None:
+            _each(sendings, lambda sending: sending.done(None, copy(error)))
+        elif answer.code in STATUS_OF:
+            try:
+                results = self._results(answer)
+            except BaseException as invalid:
+                failure = invalid
+                _each(sendings, lambda sending: sending.ended_by(copy(failure)))
+                return
+            if answer.code != codes.SUCCESS or context.faults is not None:
+                pairs = iter(results)
+                _each(sendings, lambda sending: sending.stored(answer.code, next(pairs)))
+                return
+            for number, sending in enumerate(sendings):
+                if not sending.future.done():
+                    sending.future.set_result(results[number])
+            context.all_finished(sendings)
+        elif answer.code in REFUSED:
+            now = context.loop.time()
+            lane.alone_until = now + ALONE
+            for sending in sendings:
+                if sending.future.done():
+                    context.finished(sending, sending.count)
+                else:
+                    self.accumulator.send_alone(lane, sending, now)
+            lane.connection.flush()
+        else:
+            _each(sendings, lambda sending: sending.done(answer, None))
+
+    def _results(self, answer: Command) -> list[SendResult]:
+        queue, sendings = self.lane.queue, self.sendings
+        first = sendings[0]
+        result = send_result(answer.code, answer.ext(), "", first.shown_topic(), queue.broker_name)
+        self.accumulator.learn(queue, result)
+        results = results_of(result, [sending.message_id for sending in sendings])
+        for each in results:
+            each.transaction_id = each.message_id  # as in the response to a single message
+        return results
+
+
+class Accumulator(Accumulates):
     """The lanes of one producer. `context` is the producer's; `max_body` is its limit in bytes, also for a batch."""
 
     def __init__(self, context: SendContext, max_body: int) -> None:
-        self._context = context
+        super().__init__()
+        self.context = context
         self._most_bytes = min(MOST_BYTES, max_body)
         self._lone: Sending | None = None
         """The only message that is unsent or in flight. It has no lane."""
@@ -110,16 +178,14 @@ class Accumulator:
         """Lanes whose messages wait for a response."""
         self._timer: asyncio.TimerHandle | None = None
         self._scheduled = False
-        self.added: dict[str, bytes] = {}
-        """Properties that each broker adds to single messages, encoded, by the broker's name."""
 
-    def add(self, sending: Sending, connection: ClientConnection, queue: MessageQueue) -> None:
+    def add(self, sending: Any, connection: ClientConnection, queue: MessageQueue) -> None:
         """Send a message at the end of this turn, or together with others after the response to an earlier request."""
         if self._lone is None and not self.in_flight and not self._due:
             self._lone, self._lone_connection, self._lone_sent = sending, connection, False
             if not self._scheduled:
                 self._scheduled = True
-                self._context.loop.call_soon(self._turn)
+                self.context.loop.call_soon(self._turn)
             return
         if self._lone is not None:
             self._move_lone()
@@ -132,7 +198,7 @@ class Accumulator:
             self._due.append(lane)
             if not self._scheduled:
                 self._scheduled = True
-                self._context.loop.call_soon(self._turn)
+                self.context.loop.call_soon(self._turn)
 
     # -- one message at a time
 
@@ -142,7 +208,7 @@ class Accumulator:
         assert queue is not None
         if sending.future.done():
             self.answered()
-            self._context.finished(sending)
+            self.context.finished(sending, sending.count)
             return
         self._lone_sent = True
         sending.lane = self
@@ -201,7 +267,7 @@ class Accumulator:
             self._due.append(lane)
             if not self._scheduled:
                 self._scheduled = True
-                self._context.loop.call_soon(self._turn)
+                self.context.loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         """Send the messages of this turn, unless a request for the same queue is in flight."""
@@ -212,7 +278,7 @@ class Accumulator:
         if not self._due:
             return
         due, self._due = self._due, []
-        now = self._context.loop.time()
+        now = self.context.loop.time()
         try:
             for lane in due:
                 lane.due = False
@@ -222,7 +288,7 @@ class Accumulator:
                 if lane.in_flight and (lane.batches or self._added_by(lane, now) is not None):
                     self._hold(lane)
                 elif len(waiting) == 1 and not waiting[0].future.done():  # the usual case of a producer that waits
-                    self._send_alone(lane, waiting.pop(), now)
+                    self.send_alone(lane, waiting.pop(), now)
                 else:
                     self._send(lane, now)
         finally:  # also after an interruption, so that no message stays
@@ -235,13 +301,13 @@ class Accumulator:
     def _hold(self, lane: Lane) -> None:
         self._held.append(lane)
         if self._timer is None:
-            self._timer = self._context.loop.call_later(MAX_WAIT, self._waited)
+            self._timer = self.context.loop.call_later(MAX_WAIT, self._waited)
 
     def _waited(self) -> None:
         """Send messages that have waited for a response for too long."""
         self._timer = None
         held, self._held = self._held, []
-        now = self._context.loop.time()
+        now = self.context.loop.time()
         for lane in dict.fromkeys(held):
             if not lane.waiting:
                 continue
@@ -261,7 +327,7 @@ class Accumulator:
         lane.waiting[:most] = left
         for sending in waiting:
             if sending.future.done():
-                self._context.finished(sending)
+                self.context.finished(sending, sending.count)
             elif sending.deadline <= now:
                 late = f"a message to {lane.queue} was not sent within the time allowed"
                 sending.done(None, RequestTimeout(late))
@@ -282,7 +348,7 @@ class Accumulator:
                     count = self._count(part[sent:]) if added is not None and first.can_join() else 1
                     sent += count
                     if added is None or count == 1:
-                        self._send_alone(lane, first, now)
+                        self.send_alone(lane, first, now)
                     else:
                         self._send_together(lane, part[sent - count : sent], added, now)
                         stops = not late or lane.ordered > 0
@@ -309,7 +375,7 @@ class Accumulator:
         """Return the properties that the broker adds to a single message, or None if messages are sent alone."""
         return self.added.get(lane.queue.broker_name) if lane.joins and lane.alone_until <= now else None
 
-    def _send_alone(self, lane: Lane, sending: Sending, now: float) -> None:
+    def send_alone(self, lane: Lane, sending: Sending, now: float) -> None:
         sending.began = now
         try:
             sending.write_alone(lane.connection, lane.queue, now)
@@ -322,7 +388,7 @@ class Accumulator:
             sending.lane = lane
 
     def _send_together(self, lane: Lane, sendings: list[Sending], added: bytes, now: float) -> None:
-        context, connection = self._context, lane.connection
+        context, connection = self.context, lane.connection
         try:
             elements = [
                 BatchMessage(sending.flag, sending.body, sending.properties.encode() + added) for sending in sendings
@@ -347,72 +413,28 @@ class Accumulator:
         lane.in_flight += 1
         self.in_flight += 1
         lane.batches += 1
-        ordered = any(sending.bound for sending in sendings)
-        lane.ordered += ordered
+        request = SharedRequest(self, lane, sendings)
+        lane.ordered += request.ordered
         if context.faults is not None:
             for sending in sendings:
                 sending.began = now
-        timeout = max([sending.deadline for sending in sendings]) - now
-
-        def done(answer: Command | None, error: BolideError | None) -> None:
-            lane.batches -= 1
-            lane.ordered -= ordered
-            lane.answered()
-            self._answered(lane, sendings, answer, error)
-
-        connection.queue_frame(opaque, frame, timeout, done)
+        deadline = now
+        for sending in sendings:
+            if sending.deadline > deadline:
+                deadline = sending.deadline
+        connection.queue_frame(opaque, frame, deadline - now, request.done)
 
     # -- responses
 
     def learn(self, queue: MessageQueue, result: SendResult) -> None:
         """Store the properties that the broker of a queue adds to a single message, from the result of a send."""
-        instance = self._context.joined
+        instance = self.context.joined
         if instance is None:  # the producer is closed
             return
-        known = self._context.routes.known(instance, queue.topic)
+        known = self.context.routes.known(instance, queue.topic)
         cluster = known.route.clusters.get(queue.broker_name, "") if known is not None else ""
         text = f"{MSG_REGION}\x01{result.region_id}\x02{TRACE_ON}\x01{'true' if result.trace_on else 'false'}\x02"
         self.added[queue.broker_name] = (text + (f"{CLUSTER}\x01{cluster}\x02" if cluster else "")).encode()
-
-    def _answered(self, lane: Lane, sendings: list[Sending], answer: Command | None, error: BolideError | None) -> None:
-        """Give each message of a batch its result or error."""
-        if answer is None:
-            _each(sendings, lambda sending: sending.done(None, copy(error)))
-        elif answer.code in STATUS_OF:
-            try:
-                results = self._results(lane.queue, sendings, answer)
-            except BaseException as invalid:
-                failure = invalid
-                _each(sendings, lambda sending: sending.ended_by(copy(failure)))
-                return
-            if answer.code != codes.SUCCESS or self._context.faults is not None:
-                pairs = iter(results)
-                _each(sendings, lambda sending: sending.stored(answer.code, next(pairs)))
-                return
-            for sending, result in zip(sendings, results, strict=True):
-                if not sending.future.done():
-                    sending.future.set_result(result)
-            self._context.all_finished(sendings)
-        elif answer.code in REFUSED:
-            now = self._context.loop.time()
-            lane.alone_until = now + ALONE
-            for sending in sendings:
-                if sending.future.done():
-                    self._context.finished(sending)
-                else:
-                    self._send_alone(lane, sending, now)
-            lane.connection.flush()
-        else:
-            _each(sendings, lambda sending: sending.done(answer, None))
-
-    def _results(self, queue: MessageQueue, sendings: list[Sending], answer: Command) -> list[SendResult]:
-        first = sendings[0]
-        result = send_result(answer.code, answer.ext(), "", first.shown_topic(), queue.broker_name)
-        self.learn(queue, result)
-        results = results_of(result, [sending.message_id for sending in sendings])
-        for each in results:
-            each.transaction_id = each.message_id  # as in the response to a single message
-        return results
 
 
 def _each(sendings: list[Sending], end: Callable[[Sending], None]) -> None:

@@ -10,19 +10,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from functools import partial
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
+from bolide.client.messages.encoding import properties_text
 from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.light_queues import is_lmq
-from bolide.client.messages.message import Message, properties_text
+from bolide.client.messages.message import Message
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import SendResult, results_of
 from bolide.client.messages.user_code import raise_interruption
 from bolide.client.producing.accumulator import MOST, MOST_BYTES, REFUSED
 from bolide.client.producing.message_sender import MessageSender
-from bolide.client.producing.publish import QueueChoice, TopicQueues
+from bolide.client.producing.publish import QueueChoice, TopicQueues, bound_queue
 from bolide.client.producing.send_outcome import outcome_of, show_outcomes
-from bolide.client.producing.sending import Sending, batch_sending, bound_queue
+from bolide.client.producing.sending import Sending, batch_sending
 from bolide.client.tracing.interceptor import SendCall, refuse_sends
 from bolide.errors import BolideError
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
@@ -32,31 +34,41 @@ CHUNK: Final = 1024
 """Maximum number of messages taken from the caller before the first of them is sent."""
 
 
-class Part:
-    """Messages of one queue for one request, with the index of each among the outcomes."""
+class ListedMessage:
+    """One message of a call, with its index `place` among the outcomes."""
 
-    __slots__ = ("bound", "calls", "elements", "ids", "messages", "places", "queue", "size")
+    __slots__ = ("bound", "call", "element", "message", "message_id", "place", "queue")
+
+    def __init__(self, place: int, message: Message, call: SendCall | None) -> None:
+        self.place = place
+        self.message: Any = message
+        """The `Message`. Its fields are read as given, because users may give values of other types."""
+        self.call = call
+        self.queue: MessageQueue | None = None
+        """The queue of the message, or None if its topic has no route."""
+        self.bound = False
+        """Whether it is bound to this queue."""
+        self.element: BatchMessage | None = None
+        """The message as a part of a batch, or None if a batch cannot contain it."""
+        self.message_id = ""
+
+
+class Part:
+    """Messages of one queue for one request."""
+
+    __slots__ = ("bound", "entries", "queue", "size")
 
     def __init__(self, queue: MessageQueue, bound: bool) -> None:
         self.queue = queue
         self.bound = bound
         """Whether its messages are bound to this queue."""
-        self.places: list[int] = []
-        self.messages: list[Message] = []
-        self.calls: list[SendCall] = []
-        self.ids: list[str] = []
-        self.elements: list[BatchMessage] = []
+        self.entries: list[ListedMessage] = []
         self.size = 0
 
-    def add(self, place: int, message: Message, message_id: str, element: BatchMessage, call: SendCall | None) -> None:
-        """Add a message."""
-        self.places.append(place)
-        self.messages.append(message)
-        self.ids.append(message_id)
-        self.elements.append(element)
-        self.size += ELEMENT_FIXED + len(element.body) + len(element.properties)
-        if call is not None:
-            self.calls.append(call)
+    def add(self, entry: ListedMessage, size: int) -> None:
+        """Add a message; `size` is its bytes in a batch."""
+        self.entries.append(entry)
+        self.size += size
 
 
 class ManySends:
@@ -78,15 +90,14 @@ class ManySends:
 
     async def send(self, messages: Iterable[Message]) -> list[SendResult | BaseException]:
         """Send the messages and return one outcome for each."""
-        chunk: list[Message] = []
+        given = iter(messages)
         size = min(CHUNK, self._producer.max_in_flight)
         try:
-            for message in messages:
-                chunk.append(message)
-                if len(chunk) == size:
-                    await self._send_chunk(chunk)
-                    chunk = []
-            await self._send_chunk(chunk)
+            while True:
+                chunk = list(islice(given, size))
+                await self._send_chunk(chunk)
+                if len(chunk) < size:
+                    break
             while self._open:
                 self._all_there.clear()
                 await self._all_there.wait()
@@ -99,11 +110,25 @@ class ManySends:
         return [outcome for outcome in self._outcomes if outcome is not None]
 
     async def _send_chunk(self, chunk: list[Message]) -> None:
+        entries = self._accept(chunk)
+        routes = await self._routes({entry.message.topic for entry in entries})
+        at = 0
+        while at < len(entries):
+            at = self._gather(entries, at, routes)
+            if at < len(entries):
+                await self._place(entries[at])
+                at += 1
+        while self._parts:
+            await self._send_part(next(iter(self._parts)))
+        await asyncio.sleep(0)  # let the written requests leave before more are made
+
+    def _accept(self, chunk: list[Message]) -> list[ListedMessage]:
+        """Return the valid messages, prepared to be sent. The others have their outcome."""
         producer = self._producer
         first = len(self._outcomes)
         self._outcomes += [None] * len(chunk)
         self._open += len(chunk)
-        accepted: list[tuple[int, Message, SendCall | None]] = []
+        entries: list[ListedMessage] = []
         for place, message in enumerate(chunk, first):
             try:
                 sent, call = producer.ready(message)
@@ -111,35 +136,10 @@ class ManySends:
                 raise_interruption(error)
                 self._ended(place, error)
                 continue
-            accepted.append((place, sent, call))
+            entries.append(ListedMessage(place, sent, call))
             if call is not None:
                 self._begun[place] = call
-        routes = await self._routes({message.topic for _, message, _ in accepted})
-        for place, message, call in accepted:
-            try:
-                queues = routes.get(message.topic)
-                if queues is None or not queues.queues:
-                    await self._send_alone(place, message, call, None, False)
-                    continue
-                queue, bound = self._pick(message, queues)
-                if not self._fits_batches(message):
-                    await self._send_alone(place, message, call, queue, bound)
-                    continue
-                message_id = producer.next_id()
-                element = BatchMessage(message.flag, message.body, properties_text(message, message_id).encode())
-                part = self._parts.get(queue)
-                if part is not None and not self._has_room(part, message, element, bound):
-                    await self._send_part(queue)
-                    part = None
-                if part is None:
-                    part = self._parts[queue] = Part(queue, bound)
-                part.add(place, message, message_id, element, call)
-            except BaseException as error:
-                raise_interruption(error)
-                self._refused([place], error)
-        while self._parts:
-            await self._send_part(next(iter(self._parts)))
-        await asyncio.sleep(0)  # let the written requests leave before more are made
+        return entries
 
     async def _routes(self, topics: set[str]) -> dict[str, TopicQueues]:
         """Return the queues of the topics that have a route. For other topics, a send alone reports the error."""
@@ -156,16 +156,60 @@ class ManySends:
 
     # -- gathering
 
-    def _has_room(self, part: Part, message: Message, element: BatchMessage, bound: bool) -> bool:
-        size = ELEMENT_FIXED + len(element.body) + len(element.properties)
+    def _gather(self, entries: list[ListedMessage], at: int, routes: dict[str, TopicQueues]) -> int:
+        """Collect the messages after index `at` and at it by queue. Return the index of the first message for `_place`,
+        which may wait, or the number of messages."""
+        producer = self._producer
+        while at < len(entries):
+            entry = entries[at]
+            message = entry.message
+            try:
+                queues = routes.get(message.topic)
+                if queues is None or not queues.queues:
+                    return at
+                queue, entry.bound = self._pick(message, queues)
+                entry.queue = queue
+                if not self._fits_batches(message):
+                    return at
+                entry.message_id = message_id = producer.next_id()
+                properties = properties_text(message, message_id).encode()
+                entry.element = element = BatchMessage(int(message.flag or 0), message.body, properties)
+                size = ELEMENT_FIXED + len(element.body) + len(element.properties)
+                part = self._parts.get(queue)
+                if part is None:
+                    part = self._parts[queue] = Part(queue, entry.bound)
+                elif not self._has_room(part, entry, size):
+                    return at
+                part.add(entry, size)
+            except BaseException as error:
+                raise_interruption(error)
+                self._refused([entry], error)
+            at += 1
+        return at
+
+    async def _place(self, entry: ListedMessage) -> None:
+        """Send a message alone, or send the messages of its queue so that it is the first of the next request."""
+        try:
+            queue, element = entry.queue, entry.element
+            if queue is None or element is None:
+                await self._send_alone(entry)
+                return
+            await self._send_part(queue)
+            part = self._parts[queue] = Part(queue, entry.bound)
+            part.add(entry, ELEMENT_FIXED + len(element.body) + len(element.properties))
+        except BaseException as error:
+            raise_interruption(error)
+            self._refused([entry], error)
+
+    def _has_room(self, part: Part, entry: ListedMessage, size: int) -> bool:
         return (
-            len(part.ids) < MOST
+            len(part.entries) < MOST
             and part.size + size <= self._most_bytes
-            and part.bound == bound
-            and part.messages[0].wait_stored == message.wait_stored
+            and part.bound == entry.bound
+            and bool(part.entries[0].message.wait_stored) == bool(entry.message.wait_stored)
         )
 
-    def _pick(self, message: Message, queues: TopicQueues) -> tuple[MessageQueue, bool]:
+    def _pick(self, message: Any, queues: TopicQueues) -> tuple[MessageQueue, bool]:
         """Select the queue of a message. Return it, and whether the message is bound to it."""
         producer = self._producer
         if self._choice is not None:
@@ -177,7 +221,7 @@ class ManySends:
             return queues.next_queue(), False
         return queues.next_queue("", producer.faults.unavailable(producer.loop.time())), False
 
-    def _fits_batches(self, message: Message) -> bool:
+    def _fits_batches(self, message: Any) -> bool:
         return not (
             message.delayed
             or message.light_queues
@@ -188,110 +232,102 @@ class ManySends:
 
     # -- sending
 
-    async def _send_alone(
-        self, place: int, message: Message, call: SendCall | None, queue: MessageQueue | None, bound: bool
-    ) -> None:
+    async def _send_alone(self, entry: ListedMessage) -> None:
+        queue = entry.queue
         if queue is not None and queue in self._parts:
             await self._send_part(queue)
         await self._producer.wait_for_slots(1)
         self._producer.check_usable()
-        sending = self._producer.sending_of(message, queue if bound else self._choice)
+        sending = self._producer.sending_of(entry.message, queue if entry.bound else self._choice)
         sending.first = queue
-        self._go(sending, [place], [sending.message_id], [] if call is None else [call], [message])
+        entry.message_id = sending.message_id
+        self._go(sending, [entry])
 
     async def _send_part(self, queue: MessageQueue) -> None:
         """Send the messages collected for a queue. An error becomes their outcome and is not raised."""
         part = self._parts.pop(queue)
-        producer = self._producer
-        choice = queue if part.bound else None
+        entries = part.entries
         try:
-            await producer.wait_for_slots(len(part.ids))
-            producer.check_usable()
-            if len(part.ids) == 1:
-                sending = producer.sending_of(part.messages[0], choice)
-                part.ids[0] = sending.message_id
-            else:
-                body = encode_batch(part.elements)
-                sending = batch_sending(producer, part.messages[0], part.ids, body, producer.deadline(), choice)
-                sending.count = len(part.ids)
+            await self._producer.wait_for_slots(len(entries))
+            sending = self._sending_of(part)
         except BaseException as error:
             raise_interruption(error)
-            self._refused(part.places, error)
+            self._refused(entries, error)
             return
         sending.first = queue
-        self._go(sending, part.places, part.ids, part.calls, part.messages)
+        self._go(sending, entries)
 
-    def _go(
-        self, sending: Sending, places: list[int], ids: list[str], calls: list[SendCall], messages: list[Message]
-    ) -> None:
+    def _sending_of(self, part: Part) -> Sending:
+        producer, entries = self._producer, part.entries
+        choice = part.queue if part.bound else None
+        producer.check_usable()
+        first = entries[0]
+        if len(entries) == 1:
+            sending = producer.sending_of(first.message, choice)
+            first.message_id = sending.message_id
+            return sending
+        body = encode_batch([entry.element for entry in entries if entry.element is not None])
+        ids = [entry.message_id for entry in entries]
+        sending = batch_sending(producer, first.message, ids, body, producer.deadline(), choice)
+        sending.count = len(ids)
+        return sending
+
+    def _go(self, sending: Sending, entries: list[ListedMessage]) -> None:
         self._sendings.add(sending)
-        if calls:
-            for place in places:
-                self._begun.pop(place, None)
-        sending.future.add_done_callback(partial(self._answered, sending, places, ids, calls, messages))
+        if self._begun:
+            for entry in entries:
+                self._begun.pop(entry.place, None)
+        sending.future.add_done_callback(partial(self._answered, sending, entries))
         self._producer.go(sending)
 
     # -- outcomes
 
-    def _answered(
-        self,
-        sending: Sending,
-        places: list[int],
-        ids: list[str],
-        calls: list[SendCall],
-        messages: list[Message],
-        future: asyncio.Future[SendResult],
-    ) -> None:
+    def _answered(self, sending: Sending, entries: list[ListedMessage], future: asyncio.Future[SendResult]) -> None:
         self._sendings.discard(sending)
         outcome = outcome_of(future)
         outcomes: list[SendResult | BaseException]
+        ids = [entry.message_id for entry in entries]
         if isinstance(outcome, SendResult):
-            outcomes = list(results_of(outcome, ids)) if sending.batch else [outcome]
+            outcomes = [*results_of(outcome, ids)] if sending.batch else [outcome]
         elif self._goes_alone(sending, outcome):
-            self._one_by_one(sending, places, calls, messages, outcome)
+            self._one_by_one(sending, entries, outcome)
             return
         else:
-            outcomes = [outcome] * len(places)
+            outcomes = [outcome] * len(entries)
+        calls = [entry.call for entry in entries if entry.call is not None]
         if calls:
             producer = self._producer
             show_outcomes(calls, ids, outcomes, sending, producer.instance, producer.interceptors)
-        for place, outcome in zip(places, outcomes, strict=True):
-            self._ended(place, outcome)
+        for number, entry in enumerate(entries):
+            self._ended(entry.place, outcomes[number])
 
     def _goes_alone(self, sending: Sending, error: BaseException) -> bool:
         """Return whether the messages of a failed batch may succeed alone."""
         refused = isinstance(error, ResponseError) and error.code in REFUSED
         return refused and sending.batch and not self._given_up
 
-    def _one_by_one(
-        self,
-        batch: Sending,
-        places: list[int],
-        calls: list[SendCall],
-        messages: list[Message],
-        refusal: BaseException,
-    ) -> None:
+    def _one_by_one(self, batch: Sending, entries: list[ListedMessage], refusal: BaseException) -> None:
         """Resend the messages of a rejected batch one by one. The broker has stored none of them."""
         producer = self._producer
-        for number, message in enumerate(messages):
-            call = calls[number : number + 1]
+        for entry in entries:
             try:
                 producer.check_usable()
-                sending = producer.sending_of(message, batch.choice)
+                sending = producer.sending_of(entry.message, batch.choice)
             except BaseException as error:
                 raise_interruption(error)
-                refuse_sends(call, refusal, producer.interceptors)
-                self._ended(places[number], refusal)
+                refuse_sends([] if entry.call is None else [entry.call], refusal, producer.interceptors)
+                self._ended(entry.place, refusal)
                 continue
             sending.first = batch.queue
-            self._go(sending, [places[number]], [sending.message_id], call, [message])
+            entry.message_id = sending.message_id
+            self._go(sending, [entry])
 
-    def _refused(self, places: list[int], error: BaseException) -> None:
+    def _refused(self, entries: list[ListedMessage], error: BaseException) -> None:
         """Fail messages that could not be put into a request."""
-        calls = [self._begun.pop(place) for place in places if place in self._begun]
+        calls = [self._begun.pop(entry.place) for entry in entries if entry.place in self._begun]
         refuse_sends(calls, error, self._producer.interceptors)
-        for place in places:
-            self._ended(place, error)
+        for entry in entries:
+            self._ended(entry.place, error)
 
     def _ended(self, place: int, outcome: SendResult | BaseException) -> None:
         self._outcomes[place] = outcome

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from bolide.client.instance.options import ClientOptions
 from bolide.client.messages.arguments import check_topic, shown
-from bolide.client.messages.codec import with_body
+from bolide.client.messages.codec import NO_VALUE, with_body
+from bolide.client.messages.encoding import check_body, properties_text
 from bolide.client.messages.errors import MessageRefused
-from bolide.client.messages.message import Message, check_body, properties_text
+from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.producing.accumulator import Accumulator
 from bolide.client.producing.publish import PublishRoutes, QueueChoice
@@ -17,6 +19,7 @@ from bolide.client.producing.send_context import SendContext, SendSettings
 from bolide.client.producing.send_outcome import end_send
 from bolide.client.producing.sending import Sending, batch_sending
 from bolide.client.tracing.interceptor import SendCall, begin_send, refuse_sends
+from bolide.errors import caused
 from bolide.layout.names import RETRY_PREFIX
 from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.compression import COMPRESSED_FLAG, TYPE_SHIFT, compress
@@ -32,6 +35,8 @@ class MessageSender(SendContext):
         self.compress_above = settings.compress_above
         self.max_body = settings.max_body
         self._compression = settings.compression
+        self._checked_topic = ""
+        """The topic of the last message with a valid one."""
         # A hook sees each request, and expects one message in it.
         if settings.auto_batch and not options.hooks and not options.binary_header:
             self.accumulator = Accumulator(self, settings.max_body)
@@ -40,12 +45,13 @@ class MessageSender(SendContext):
         self,
         message: Message,
         queue: QueueChoice | None,
-        timeout: float | None,
+        timeout: Any,
         oneway: bool = False,
         marks: str = "",
         sys_flag: int = 0,
     ) -> Sending:
-        """Send a message. `marks` are encoded properties of the protocol that users cannot set.
+        """Send a message. `timeout` is in seconds, or None for the producer's. `marks` are encoded properties of the
+        protocol that users cannot set.
 
         Raises `MessageRefused`, `TooFast` and `ClientStateError`.
         """
@@ -57,7 +63,7 @@ class MessageSender(SendContext):
         except BaseException as error:
             refused = _refusal(error, [message])
             refuse_sends(calls, refused, self.interceptors)
-            raise refused from refused.__cause__
+            raise caused(refused, refused.__cause__) from refused.__cause__
         return self._go(sending, calls)
 
     def ready(self, message: Message, oneway: bool = False) -> tuple[Message, SendCall | None]:
@@ -67,24 +73,29 @@ class MessageSender(SendContext):
         """
         call: SendCall | None = None
         try:
-            message = with_body(message, self.codec)
+            given: Any = message
+            if given.value is not NO_VALUE:
+                message = with_body(message, self.codec)
             if self.interceptors:
                 call = begin_send(self.group, message, self.interceptors, oneway, self.options.world)
                 message = call.message
-            message = self._in_namespace(message)
-            check_topic(message.topic)
+            message = given = self._in_namespace(message)
+            topic = given.topic
+            if type(topic) is not str or topic != self._checked_topic:
+                check_topic(topic)
+                self._checked_topic = topic
             check_body(message, self.max_body)
         except BaseException as error:
             refused = _refusal(error, [message])
             refuse_sends([] if call is None else [call], refused, self.interceptors)
-            raise refused from refused.__cause__
+            raise caused(refused, refused.__cause__) from refused.__cause__
         return message, call
 
     def sending_of(
         self,
         message: Message,
         queue: QueueChoice | None,
-        timeout: float | None = None,
+        timeout: Any = None,
         oneway: bool = False,
         marks: str = "",
         sys_flag: int = 0,
@@ -105,7 +116,7 @@ class MessageSender(SendContext):
         sending.marked = bool(marks)
         return sending
 
-    def accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: float | None) -> Sending:
+    def accept_batch(self, messages: list[Message], queue: QueueChoice | None, timeout: Any) -> Sending:
         """Send several messages of one topic with one request. Raises like `accept`."""
         self.check_room()
         calls: list[SendCall] = []
@@ -121,13 +132,19 @@ class MessageSender(SendContext):
         except BaseException as error:
             refused = _refusal(error, messages)
             refuse_sends(calls, refused, self.interceptors)
-            raise refused from refused.__cause__
+            raise caused(refused, refused.__cause__) from refused.__cause__
         first = messages[0]
         return self._go(batch_sending(self, first, ids, body, deadline, queue), calls)
 
     def _in_namespace(self, message: Message) -> Message:
         namespace = self.options.namespace
         return replace(message, topic=with_namespace(namespace, message.topic)) if namespace else message
+
+    def go(self, sending: Sending) -> None:
+        """Add a message to the messages in flight, and send it."""
+        self.in_flight.add(sending)
+        self.count += sending.count
+        sending.start()
 
     def _go(self, sending: Sending, calls: list[SendCall]) -> Sending:
         if calls:
@@ -144,8 +161,8 @@ def _refusal(error: BaseException, messages: Iterable[object]) -> BaseException:
     return error
 
 
-def pack_batch(messages: Sequence[Message], max_body: int, next_id: Callable[[], str]) -> tuple[list[str], bytes]:
-    """Return the ids of the messages, and the body, with the checks of RocketMQ's MessageBatch.
+def pack_batch(messages: Sequence[Any], max_body: int, next_id: Callable[[], str]) -> tuple[list[str], bytes]:
+    """Return the ids of the messages, and the body, with the checks of RocketMQ's MessageBatch. Each is a `Message`.
 
     Raises `MessageRefused` for messages that cannot be in one batch.
     """
@@ -166,7 +183,7 @@ def pack_batch(messages: Sequence[Message], max_body: int, next_id: Callable[[],
                 "a batch takes neither delays nor retry topics, send such messages one by one", "messages"
             )
         ids.append(next_id())
-        parts.append(BatchMessage(message.flag, message.body, properties_text(message, ids[-1]).encode()))
+        parts.append(BatchMessage(int(message.flag or 0), message.body, properties_text(message, ids[-1]).encode()))
     body = encode_batch(parts)
     if len(body) > max_body:
         raise MessageRefused(f"the batch has {len(body)} bytes, {max_body} are allowed, make it smaller", "messages")

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bolide.client.instance.routes import TopicRoute
-from bolide.client.messages.errors import NoQueue, TopicNotFound
+from bolide.client.messages.arguments import shown
+from bolide.client.messages.errors import MessageRefused, NoQueue, TopicNotFound
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.message import Message
+from bolide.client.messages.namespace import with_namespace
 from bolide.client.messages.queue import MessageQueue
+from bolide.client.messages.user_code import raise_interruption
+from bolide.errors import caused
 from bolide.layout.hashes import java_hash
 from bolide.layout.names import AUTO_CREATE_TOPIC
 from bolide.world.contract import World
@@ -51,9 +55,9 @@ class TopicQueues:
         if not count:
             raise NoQueue(f"topic {self.route.topic} has no writable queue on a broker with a master: {_CHECK}")
         self._next = start = self._next + 1
-        for avoided in (
-            ({avoid_broker, *faulty}, {avoid_broker}) if faulty else ({avoid_broker},) if avoid_broker else ()
-        ):
+        if not avoid_broker and not faulty:
+            return queues[start % count]
+        for avoided in [{avoid_broker, *faulty}, {avoid_broker}] if faulty else [{avoid_broker}]:
             for step in range(count):
                 queue = queues[(start + step) % count]
                 if queue.broker_name not in avoided:
@@ -138,7 +142,32 @@ class PublishRoutes:
             try:
                 template = await instance.fetch_route(AUTO_CREATE_TOPIC)
             except TopicNotFound:
-                raise missing from None
+                raise caused(missing, None) from None
             # A light queue (LMQ) is a topic without a route, with one queue.
             route = template.from_template(topic, 1 if is_lmq(topic) else self.queue_count)
         return self._entered(instance, topic, route)
+
+
+def bound_queue(choice: QueueChoice, queues: TopicQueues, message: Message, topic: str, namespace: str) -> MessageQueue:
+    """Return the queue that the user gave, or that the user's function selects. Raises `MessageRefused`."""
+    given: Any = choice
+    if callable(given):
+        try:
+            given = given(list(queues.queues), message)
+        except BaseException as error:
+            raise_interruption(error)
+            refused = MessageRefused(
+                f"the function that picks the queue of a message to {topic} failed: {error!r}", "queue"
+            )
+            raise caused(refused, error) from error
+    picked: object = given
+    if not isinstance(picked, MessageQueue):
+        raise MessageRefused(
+            f"the queue of a message to {topic} is {shown(picked)}, give a MessageQueue or a function that picks one",
+            "queue",
+        )
+    if picked.topic == topic:
+        return picked
+    if with_namespace(namespace, picked.topic) != topic:
+        raise MessageRefused(f"a message to {topic} cannot be sent to {picked}: give a queue of its topic", "queue")
+    return MessageQueue(topic, picked.broker_name, given.queue_id)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any
+
+from mypy_extensions import mypyc_attr
 
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
@@ -25,28 +27,22 @@ from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
 
 
-class InFlight(Protocol):
-    """A message, or a batch of `count` messages, without a response."""
+class AnsweredLane:
+    """Base of requests to one queue. A class, because compiled code calls the methods of a protocol more slowly."""
 
-    count: int
-    future: asyncio.Future[SendResult]
-
-    def start(self) -> None:
-        """Send it."""
-
-
-class AnsweredLane(Protocol):
-    """Requests to one queue."""
+    __slots__ = ()
 
     def answered(self) -> None:
         """Called when a request has a response, or failed."""
 
 
-class Accumulates(Protocol):
-    """Sends messages of one queue together: see `accumulator.py`. The keys of `added` are the brokers of earlier calls
-    of `learn`."""
+class Accumulates(AnsweredLane):
+    """Base of the accumulator, which sends messages of one queue together: see `accumulator.py`. The keys of `added`
+    are the brokers of earlier calls of `learn`."""
 
-    added: dict[str, bytes]
+    def __init__(self) -> None:
+        self.added: dict[str, bytes] = {}
+        """Properties that each broker adds to single messages, encoded, by the broker's name."""
 
     def add(self, sending: Any, connection: ClientConnection, queue: MessageQueue) -> None:
         """Send a message, a `Sending`, alone or together with others."""
@@ -55,6 +51,7 @@ class Accumulates(Protocol):
         """Store the properties that the broker of a queue adds to a message."""
 
 
+@mypyc_attr(native_class=False)
 @dataclass(frozen=True)
 class SendSettings:
     """A producer's options for sends. `timeout` is in seconds, sizes are in bytes."""
@@ -85,16 +82,17 @@ class SendContext:
         self.max_in_flight = settings.max_in_flight
         self.retry_when_not_safe = retry.when_not_safe
         self.wall_ms = options.world.wall_ms
-        self.next_id = UniqueIds(options.world).next_id
+        self._ids = UniqueIds(options.world)
         self.joined: ClientInstance | None = None
         """The shared client between `start` and `close`."""
         self.closed = False
         self.check_transaction: Callable[[str, Command], bool] | None = None
         self.pid = 0
         """The process of `start`."""
-        self._thread = 0
+        self._ident = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.in_flight: set[InFlight] = set()
+        self.in_flight: set[Any] = set()
+        """The `Sending` of each message without a response."""
         self.count = 0
         """Number of messages in flight."""
         self._slot_free = asyncio.Event()
@@ -105,7 +103,7 @@ class SendContext:
         """Use this client, the running loop and the current thread."""
         self._loop = asyncio.get_running_loop()
         self.pid = process_id()
-        self._thread = get_ident()
+        self._ident = get_ident()
         self.joined = instance
 
     @property
@@ -139,16 +137,19 @@ class SendContext:
         if self.pid != process_id():
             instance.check_process()
         # Getting the running loop is a system call, so it is done only if there are other signs of an error.
-        loop = self._loop
-        if self._thread != get_ident() or loop is None or loop.is_closed():
+        if self._ident != get_ident() or self.loop.is_closed():
             instance.check_loop()
 
-    def deadline(self, timeout: float | None = None) -> float:
-        """Return the deadline of a message sent now, by the loop's clock. Raises `ArgumentError`."""
-        if timeout is not None:
-            check_seconds("timeout", timeout)
-        assert self._loop is not None
-        return self._loop.time() + (self.timeout if timeout is None else timeout)
+    def next_id(self) -> str:
+        """Return the id of the next message."""
+        return self._ids.next_id()
+
+    def deadline(self, timeout: Any = None) -> float:
+        """Return the deadline of a message sent now, by the loop's clock. `timeout` is in seconds, or None for the
+        producer's. Raises `ArgumentError` for other values."""
+        if timeout is None:
+            return self.loop.time() + self.timeout
+        return self.loop.time() + check_seconds("timeout", timeout)
 
     # -- places in flight
 
@@ -173,21 +174,15 @@ class SendContext:
                 " await send(), or raise max_in_flight"
             )
 
-    def go(self, sending: InFlight) -> None:
-        """Add a message to the messages in flight, and send it."""
-        self.in_flight.add(sending)
-        self.count += sending.count
-        sending.start()
-
-    def finished(self, sending: InFlight) -> None:
-        """Called when a message has its outcome: removes it from the messages in flight."""
+    def finished(self, sending: object, count: int) -> None:
+        """Called when a `Sending` of `count` messages has its outcome: removes it from the messages in flight."""
         if sending in self.in_flight:
             self.in_flight.remove(sending)
-            self.count -= sending.count
+            self.count -= count
         if not self._slot_free.is_set():
             self._slot_free.set()
 
-    def all_finished(self, sendings: Sequence[InFlight]) -> None:
+    def all_finished(self, sendings: Iterable[object]) -> None:
         """Like `finished`, for several single messages."""
         before = len(self.in_flight)
         self.in_flight.difference_update(sendings)

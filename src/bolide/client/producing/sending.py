@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from typing import Final
+from typing import Any, Final
 
 from bolide.client.instance.send_frame import send_frame, send_header
-from bolide.client.messages.arguments import shown
 from bolide.client.messages.errors import (
-    MessageRefused,
     NoQueue,
     ResponseError,
     SendFailed,
@@ -24,11 +22,11 @@ from bolide.client.messages.errors import (
 )
 from bolide.client.messages.hooks import RpcCall
 from bolide.client.messages.message import Message
-from bolide.client.messages.namespace import with_namespace, without_namespace
+from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, send_result
 from bolide.client.messages.user_code import raise_interruption
-from bolide.client.producing.publish import QueueChoice, TopicQueues
+from bolide.client.producing.publish import QueueChoice, TopicQueues, bound_queue
 from bolide.client.producing.send_context import AnsweredLane, SendContext
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout, reason
 from bolide.layout.property_names import TRANSIENT_PREFIX
@@ -92,12 +90,13 @@ class Sending:
         oneway: bool = False,
     ) -> None:
         self.producer = producer
-        self.message = message
-        self.topic = message.topic
+        self.message: Any = message
+        """The `Message`. Its fields are read as given, because users may give values of other types."""
+        self.topic: str = message.topic
         self.message_id = message_id
         self.properties = properties
         self.body = body
-        self.flag = message.flag
+        self.flag = int(self.message.flag or 0)
         self.sys_flag = sys_flag
         self.deadline = deadline
         self.choice = choice
@@ -107,7 +106,7 @@ class Sending:
         self.first: MessageQueue | None = None
         """Queue of the first try if the caller selected it, else None. Unlike `choice`, it does not bind retries."""
         # A retry never moves a message that is bound to a queue: its order would be lost.
-        self.bound = choice is not None or bool(message.sharding_key)
+        self.bound = choice is not None or bool(self.message.sharding_key)
         self.tries_left = 0 if oneway or self.bound else producer.retries
         self.tries = 0
         self.pause = producer.backoff if self.tries_left else math.inf
@@ -266,9 +265,10 @@ class Sending:
             )
         if self.oneway:
             connection.oneway_frame(frame)
-            place = {"queueId": str(queue.queue_id)}
+            given: Any = queue
+            place = {"queueId": str(given.queue_id)}
             self.future.set_result(send_result(0, place, self.message_id, self.shown_topic(), queue.broker_name))
-            producer.finished(self)
+            producer.finished(self, self.count)
             return
         connection.queue_frame(opaque, frame, self.deadline - now, self.done)
 
@@ -305,7 +305,7 @@ class Sending:
             raise_interruption(error)
         except BaseException:
             self.future.cancel()
-            self.producer.finished(self)
+            self.producer.finished(self, self.count)
             raise
         self._failed(error)
 
@@ -337,7 +337,7 @@ class Sending:
                 self.start()
                 return
             self.future.set_result(result)
-        producer.finished(self)
+        producer.finished(self, self.count)
 
     def _sends_again(self) -> bool:
         """Return whether to send a stored message to another broker as well, because it is not as safe as required."""
@@ -389,7 +389,7 @@ class Sending:
             else:
                 failure = error
             self.future.set_exception(failure)
-        producer.finished(self)
+        producer.finished(self, self.count)
 
     def _note_latency(self, failed: bool) -> None:
         """Record the latency or failure of the last try for the choice of brokers."""
@@ -417,33 +417,11 @@ def is_passing(error: BolideError) -> bool:
     return isinstance(error, ConnectionLost | NoQueue)
 
 
-def bound_queue(choice: QueueChoice, queues: TopicQueues, message: Message, topic: str, namespace: str) -> MessageQueue:
-    """Return the queue that the user gave, or that the user's function selects. Raises `MessageRefused`."""
-    picked: object = choice
-    if callable(choice):
-        try:
-            picked = choice(list(queues.queues), message)
-        except BaseException as error:
-            raise_interruption(error)
-            raise MessageRefused(
-                f"the function that picks the queue of a message to {topic} failed: {error!r}", "queue"
-            ) from error
-    if not isinstance(picked, MessageQueue):
-        raise MessageRefused(
-            f"the queue of a message to {topic} is {shown(picked)}, give a MessageQueue or a function that picks one",
-            "queue",
-        )
-    if picked.topic == topic:
-        return picked
-    if with_namespace(namespace, picked.topic) != topic:
-        raise MessageRefused(f"a message to {topic} cannot be sent to {picked}: give a queue of its topic", "queue")
-    return MessageQueue(topic, picked.broker_name, picked.queue_id)
-
-
 def batch_sending(
     producer: SendContext, first: Message, ids: list[str], body: bytes, deadline: float, choice: QueueChoice | None
 ) -> Sending:
     """Create the send of several messages in one request. `first` is one of them, `body` contains all of them."""
-    envelope = Message(first.topic, body, sharding_key=first.sharding_key)
-    properties = f"WAIT\x01{'true' if first.wait_stored else 'false'}\x02"
+    given: Any = first
+    envelope = Message(given.topic, body, sharding_key=given.sharding_key)
+    properties = f"WAIT\x01{'true' if given.wait_stored else 'false'}\x02"
     return Sending(producer, envelope, ",".join(ids), properties, body, 0, deadline, choice, batch=True)
