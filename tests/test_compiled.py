@@ -54,6 +54,39 @@ def test_only_listed_modules_are_compiled() -> None:
     assert set(_impl.extensions()) <= {*compiled_list(), *compiled_list("NATIVE")}
 
 
+def waits(statement: ast.stmt) -> bool:
+    """Whether the function of a statement can be suspended within it."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    suspends = ast.Await | ast.Yield | ast.YieldFrom | ast.AsyncFor | ast.AsyncWith
+    return any(isinstance(node, suspends) for node in ast.walk(statement))
+
+
+def waits_in_handlers(text: str) -> list[int]:
+    """The lines of statements in `except` and `finally` that wait."""
+    return [
+        statement.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Try)
+        for body in [*(handler.body for handler in node.handlers), node.finalbody]
+        for statement in body
+        if waits(statement)
+    ]
+
+
+@pytest.mark.parametrize("name", compiled_list())
+def test_compiled_modules_do_not_wait_while_they_handle_an_exception(name: str) -> None:
+    """mypyc does not put the caller's exception back when a coroutine is suspended in a handler: the exception stays the
+    current one of whatever runs next, and may stay alive for ever, with its frames and all that they refer to."""
+    source = BACKEND.parent / "src" / Path(*name.split(".")).with_suffix(".py")
+    assert waits_in_handlers(source.read_text(encoding="utf-8")) == []
+
+
+def test_waiting_in_a_handler_is_found() -> None:
+    text = "async def f():\n try:\n  await g()\n except E:\n  await h()\n finally:\n  x = [await i()]\n"
+    assert waits_in_handlers(text) == [5, 7]
+
+
 @pytest.mark.parametrize("name", compiled_list("NATIVE"))
 def test_kernels_exist_only_in_compiled_builds(name: str) -> None:
     if os.environ.get("BOLIDE_IMPL") == "compiled":

@@ -108,10 +108,11 @@ async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
     try:
         return await _pull_from(instance, request, address)
     except DamagedMessage as error:
-        result = await _pull_from_others(instance, request, address, error)
-        if result is None:
-            raise
-        return result
+        damage = error
+    result = await _pull_from_others(instance, request, address, damage)
+    if result is None:
+        raise damage
+    return result
 
 
 async def _pull_from_others(

@@ -138,13 +138,16 @@ class PublishRoutes:
             return known
         try:
             route = await instance.fetch_route(topic)
-        except TopicNotFound as missing:
-            try:
-                template = await instance.fetch_route(AUTO_CREATE_TOPIC)
-            except TopicNotFound:
-                raise caused(missing, None) from None
-            # A light queue (LMQ) is a topic without a route, with one queue.
-            route = template.from_template(topic, 1 if is_lmq(topic) else self.queue_count)
+        except TopicNotFound as error:
+            missing = error
+        else:
+            return self._entered(instance, topic, route)
+        try:
+            template = await instance.fetch_route(AUTO_CREATE_TOPIC)
+        except TopicNotFound:
+            raise caused(missing, None) from None
+        # A light queue (LMQ) is a topic without a route, with one queue.
+        route = template.from_template(topic, 1 if is_lmq(topic) else self.queue_count)
         return self._entered(instance, topic, route)
 
 
