@@ -210,7 +210,7 @@ class ControlledRun(ChaosRun):
         self._say_fault(f"every replica is in sync after {time.monotonic() - began:.1f} s")
 
     async def _has_followed(self, one: Set) -> bool:
-        """Look up the master each time: until the next election, a controller that has just started names the old one."""
+        """Look up the master each time. A controller that has just started names the old one until it elects one."""
         if not await self._complete(one):
             return False
         end = await self._log_end(one.master)

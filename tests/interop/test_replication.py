@@ -23,7 +23,7 @@ MASTER = {**SMALL, "brokerRole": "SYNC_MASTER", "inSyncReplicas": "2", "slaveTim
 LOST = 100 << 10
 """The end that a slave loses: two records, and a part of a third."""
 UNSYNCED = {"flushDiskType": "ASYNC_FLUSH", "flushIntervalCommitLog": "3600000", "flushIntervalConsumeQueue": "3600000"}
-"""Of our slave: however slow the machine, its other files do not name the end that it loses."""
+"""Settings of our slave. Its other files do not record the end of its log, which it loses, on a slow machine either."""
 RUNTIME_INFO = 28
 PROVEN = (
     "catch-up from nothing",
@@ -48,7 +48,7 @@ def acknowledged(broker: Broker) -> Callable[[], bool]:
 
 
 def cut(slave: Broker) -> None:
-    """Take the end of a log away in the middle of a record, as a loss of power does with what was not synced."""
+    """Take the end of a log away in the middle of a record, as a loss of power does with bytes that were not synced."""
     name, data = list(files_of(slave).items())[-1]
     end = len(data.rstrip(b"\0"))
     with (slave.store / "commitlog" / name).open("r+b") as log:
