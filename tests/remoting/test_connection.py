@@ -9,7 +9,7 @@ import pytest
 
 from bolide.remoting import codes
 from bolide.remoting.command import encode, make_request
-from bolide.remoting.connection import MAX_FRAME, FramedConnection
+from bolide.remoting.connection import MAX_FRAME, FramedConnection, begins_whole
 from bolide.remoting.errors import FrameError
 from tests.remoting.vectors import frames
 
@@ -35,6 +35,12 @@ def test_two_frames_in_every_split() -> None:
     for cut in range(len(both) + 1):
         for other in (cut, min(cut + 3, len(both)), len(both)):
             assert seen(FramedConnection(), [both[:cut], both[cut:other], both[other:]]) == [first, second]
+
+
+def test_first_frame_is_whole_with_its_last_byte() -> None:
+    frame = encode(make_request(105, 1, {"topic": "T"}, b"one"))
+    both = frame + frame
+    assert [size for size in range(len(both)) if begins_whole(both[:size])] == list(range(len(frame), len(both)))
 
 
 def test_a_long_body_in_small_pieces_is_joined_once() -> None:

@@ -202,6 +202,12 @@ class FramedConnection:
         return ready
 
 
+def begins_whole(data: bytes) -> bool:
+    """Return whether the first frame of `data` is complete."""
+    size: i64 = len(data)
+    return size >= 4 and size - 4 >= i64(read_i32_be(data, 0))
+
+
 def _command(kind: int, header: bytes, body: bytes) -> Command:
     """A command of a header in JSON or in the binary form. Raises FrameError."""
     return decode_json_header(header, body) if kind == JSON_TYPE else decode_binary_header(header, body)

@@ -25,11 +25,12 @@ from tests.node.loop.turning import Loop, PatientHost, Ringing
 from tests.transport.noting import NotingTransport
 
 ANSWER = encode(make_response(make_request(codes.SEND_MESSAGE_V2, 5), 0))
+HEARTBEAT = encode(make_request(codes.HEART_BEAT, 6))
 Taken = tuple[int, int, int, int, bytes, bytes, bytes, list[str | bytes]]
 
 
 class Kernel:
-    """Takes whatever it is given as one send that needs no record; of capitals four, of the weight of 8, at once."""
+    """Accepts text as one send without a record, and four capitals as four sends of weight 8. Rejects real frames."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
@@ -48,7 +49,7 @@ class Kernel:
         self.asked.append((at, enough))
         if data[at : at + 4].isupper():
             return at + 4, 4, 32, 0, b"", 4 * ANSWER, b"", []
-        return (len(data), 1, 5, 0, b"", ANSWER, b"", []) if data != b"not plain" else None
+        return (len(data), 1, 5, 0, b"", ANSWER, b"", []) if data[at] else None
 
     def take_long(
         self, head: bytes, body: bytes, find: Callable[[bytes], object], host: bytes, start: int, room: int, stamp: int
@@ -123,10 +124,17 @@ def test_what_waits_too_long_in_a_turn_is_left_for_the_next(world: Fronted) -> N
 
 def test_a_peer_whose_reads_begin_with_other_requests_is_not_looked_at(world: Fronted) -> None:
     front = world.front()
-    assert front.take(world.peer, b"not plain") == 0
+    assert front.take(world.peer, HEARTBEAT) == 0
     assert front.take(world.peer, b"plain") == 0
     world.do(SENDS, world.store_one())
     assert front.take(world.peer, b"plain") == 5, "an ordinary send may be followed by plain ones"
+
+
+@pytest.mark.parametrize("size", [1, 4, 8, len(HEARTBEAT) - 1])
+def test_a_read_with_a_part_of_a_frame_does_not_disable_the_kernel(world: Fronted, size: int) -> None:
+    front = world.front()
+    assert front.take(world.peer, HEARTBEAT[:size]) == 0
+    assert front.take(world.peer, b"plain") == 5
 
 
 @pytest.mark.parametrize(("weight", "readings", "after"), [(31, 0, 0), (32, 1, 5)])
@@ -191,7 +199,7 @@ def test_the_clock_is_read_for_light_requests_by_their_number_and_by_their_bodie
     world.ticks = 1
     world.executor.light = frozenset({codes.SEND_MESSAGE_V2})
     front = world.front()
-    front.take(world.peer, b"not plain")
+    front.take(world.peer, HEARTBEAT)
     before = world.passed
     front.received(world.peer, [make_request(codes.SEND_MESSAGE_V2, 1, body=bytes(size)) for size in bodies])
     assert world.passed - before == readings

@@ -32,6 +32,7 @@ from bolide.node.loop.services import Services
 from bolide.remoting import codes
 from bolide.remoting.codec import EncodedResponses, Response
 from bolide.remoting.command import Command, make_response
+from bolide.remoting.connection import begins_whole
 from bolide.remoting.request_routes import ORDINARY, AtMaster
 from bolide.remoting.unsupported import unsupported
 from bolide.store.message_store import MessageStore
@@ -155,7 +156,7 @@ class Executor:
         taken = plain.take(channel, data, at, enough, now)
         if taken is not None:
             self._answer_later(channel, taken, now)
-        elif at == 0:
+        elif at == 0 and begins_whole(data):  # the start of a frame may be the start of a simple send
             channel.sends = False
         return taken
 
