@@ -97,12 +97,13 @@ class FramedConnection:
     def _gather_long(self, parts: list[bytes]) -> bytes:
         """Store the complete long frame, copying its body once, and return the bytes after it."""
         self._parts = []
-        head = b""
+        body_at = 8 + (i64(read_i32_be(parts[0], 4)) & 0xFFFFFF)
+        size: i64 = 0
         taken = 0
-        while len(head) < 8 or len(head) < 8 + (i64(read_i32_be(head, 4)) & 0xFFFFFF):
-            head += parts[taken]
+        while size < body_at:
+            size += len(parts[taken])
             taken += 1
-        body_at = 8 + (i64(read_i32_be(head, 4)) & 0xFFFFFF)
+        head = b"".join(parts[:taken])
         surplus = self._have - self._need
         pieces: list[bytes | memoryview] = [memoryview(head)[int(body_at) :], *parts[taken:]]
         last = pieces[len(pieces) - 1]
