@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from bolide.remoting.command import encode, make_request
 from bolide.transport.server import ServerConnection, accepting
 from bolide.transport.unfinished import Unfinished
 from bolide.world.real import RealWorld
+from proof.kit.waiting import PATIENCE
 from tests.transport.noting import NotingOwner, NotingTransport
 
 FRAME = encode(make_request(11, 1))
@@ -176,6 +178,40 @@ def test_a_connection_may_be_refused() -> None:
     connection.data_received(FRAME)
     connection.connection_lost(None)
     assert owner.commands == [] and owner.gone == []
+
+
+class AcceptingOwner(NotingOwner):
+    """Stores the accepted connection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.accepted: asyncio.Future[ServerConnection] = asyncio.get_running_loop().create_future()
+        self.lost = asyncio.Event()
+
+    def connected(self, connection: ServerConnection) -> Any:
+        self.accepted.set_result(connection)
+        return "peer"
+
+    def closed(self, peer: Any) -> None:
+        self.lost.set()
+
+
+async def test_an_idle_connection_is_closed_although_its_peer_does_not_read() -> None:
+    owner = AcceptingOwner()
+    port = RealWorld().bind("127.0.0.1", 0)
+    await port.serve(accepting(owner, 1 << 20, 1000, 1 << 30))
+    _, writer = await asyncio.open_connection("127.0.0.1", port.port)  # its reader stops after 128 KiB
+    connection = await owner.accepted
+    assert connection.write([bytes(64 << 20)]) > 0
+    connection.close_idle()
+    connection.close()
+    assert connection.closing and not owner.lost.is_set()
+    connection.close_idle()
+    await asyncio.wait_for(owner.lost.wait(), PATIENCE)
+    writer.transport.abort()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+    port.close()
 
 
 async def test_a_free_port_is_found_and_told() -> None:

@@ -75,6 +75,9 @@ class Peer:
     def close(self) -> None:
         return
 
+    def close_idle(self) -> None:
+        return
+
     def abort(self) -> None:
         return
 

@@ -447,4 +447,4 @@ class BrokerNode:
             self._unfinished.close_late()
             for channel in self.connections.idle(self.clock.now()):
                 self._log.info("closing the connection of %s: silent for too long", channel.remote)
-                channel.link.close()
+                channel.link.close_idle()

@@ -248,6 +248,14 @@ class ServerConnection:
             self._closing = True
             self._transport.close()
 
+    def close_idle(self) -> None:
+        """Close a connection without traffic. If it is closing already, abort it: the peer does not read the queued
+        bytes."""
+        if self._closing:
+            self._transport.abort()
+        else:
+            self.close()
+
     def abort(self) -> None:
         """Close at once; queued bytes are lost."""
         self._closing = True

@@ -27,6 +27,9 @@ class Link(Protocol):
     def close(self) -> None:
         """Close after all written data is sent."""
 
+    def close_idle(self) -> None:
+        """Close because the peer is idle. A second call closes immediately."""
+
     def abort(self) -> None:
         """Close immediately."""
 
@@ -48,6 +51,9 @@ class NoLink:
         """Do nothing."""
 
     def close(self) -> None:
+        """Do nothing."""
+
+    def close_idle(self) -> None:
         """Do nothing."""
 
     def abort(self) -> None:

@@ -135,7 +135,7 @@ class Peers:
                     connection.used = False
                     connection.idle_since = now
                 elif now - connection.idle_since >= idle_ms:
-                    connection.close()
+                    connection.close_idle()
 
     # ---- what the transport calls
 
