@@ -214,6 +214,8 @@ async def test_a_slave_is_read_once_its_log_is_known_to_be_its_masters(tmp_path:
         role, switching = second.parts.role, second._replication.side
         assert switching is not None
         await until(lambda: role.may_serve)
+        await switching.lose()
+        assert not switching.shares_log(), "it has no master"
         await switching.follow(Told(1, first.address, 1, frozenset((1, 2)), 2), 2)
         assert not role.may_serve
         await until(lambda: role.may_serve)
@@ -286,7 +288,9 @@ async def test_slave_prefers_the_masters_own_log_address_to_the_name_servers(tmp
         assert link is not None
         connection = link._connection
         assert connection is not None
+        await until(switching_of(second).shares_log)
         switching_of(second).master_told(liar)
+        assert switching_of(second).shares_log(), "the connection to its master is open"
         connection.abort()
         await until(lambda: link._connection not in (None, connection) and link.link(0).is_activated)
         assert link._connection is not None

@@ -165,6 +165,11 @@ class AutoSwitchHAClient(HAClient):
     def _keeps_log(self) -> None:
         self._following(False)
 
+    def shares_log(self) -> bool:
+        """Return whether this log is known to be a prefix of the master's. This object has one master, whatever
+        addresses a name server returns."""
+        return self._follows and self._connection is not None
+
     def _took(self, session: SwitchSlave, now: int) -> None:
         """Raise the offset up to which the log may be dispatched to the confirm offset."""
         store = self._store

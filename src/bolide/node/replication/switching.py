@@ -421,7 +421,7 @@ class Switching(Service):
 
     def shares_log(self) -> bool:
         """Return whether this log is known to be a prefix of the log of the current master, if there is one."""
-        return (self.side or NoReplicas()).shares_log()
+        return self.side is not None and self.side.shares_log()
 
     def lag_ms(self, now: int) -> int:
         """Return the replication lag of this slave in ms."""
