@@ -13,6 +13,7 @@ import pytest
 
 from bolide.admin import Admin
 from bolide.errors import ConnectionLost
+from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.node.broker import BrokerNode
 from bolide.node.replication.switching import Switching
 from bolide.remoting import codes
@@ -25,6 +26,7 @@ from bolide.store.background.arrival import Arrival
 from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE, until, until_answered
 from proof.reader.records import leading
+from tests.node.brokers import send_request
 from tests.node.replication.controlled import ControlledSet, controlled
 from tests.node.replication.parts import OK, codes_of, log_of, same, send
 
@@ -83,6 +85,54 @@ async def test_what_only_the_old_master_has_is_cut_when_it_follows(tmp_path: Pat
         await of.stop("b")
         await of.leads(again)
         assert again.store.max_queue_offset("T", 0) == 80
+
+
+async def test_offsets_of_truncated_messages_are_reset_before_other_messages_get_them(tmp_path: Path) -> None:
+    """The new master does not replace them: it does not know the group, and its delay levels have no progress."""
+    async with controlled(tmp_path) as of:
+        first, second = await of.pair()
+        assert codes_of(await send(first, 3)) == OK
+        await same(first, second)
+        await of.controller.stop()  # otherwise the slave leaves the set, and cannot be elected
+        link = switching_of(second)._link
+        assert link is not None
+        await link.stop()
+        assert codes_of(await send(first, 5, first=900)) == OK
+        assert first.store.max_queue_offset("T", 0) == 8
+        client = await ClientConnection.connect(first.address, PATIENCE)
+        await client.request(send_request("T", b"in two hours", "DELAY\x0118\x02"), PATIENCE)
+        client.close()
+        await client.wait_closed()
+        assert first.store.max_queue_offset(SCHEDULE_TOPIC, 17) == 1
+        first.parts.offsets.commit("g", "T", 0, 8, first.clock.now(), "10.0.0.1:5000")
+        first.parts.delay.load(b'{"offsetTable":{"18":1}}')
+        await of.stop("a")
+        of.controller = of.another_controller()
+        await of.controller.start()
+        await of.leads(second)
+        assert codes_of(await send(second, 10, first=3)) == OK
+        again = await of.start("a")
+        await of.all_in_sync(1, 2)
+        await same(second, again)
+        assert again.store.max_queue_offset("T", 0) == 13
+        assert again.parts.offsets.query("g", "T", 0) == 3
+        assert json.loads(again.parts.delay.encode())["offsetTable"] == {}
+        assert json.loads((tmp_path / "a/config/delayOffset.json").read_bytes())["offsetTable"] == {}
+
+
+async def test_a_slave_of_a_new_master_resets_offsets_that_its_log_has_not_reached(tmp_path: Path) -> None:
+    """A group committed them without a master. The new master may give them to other messages."""
+    async with controlled(tmp_path) as of:
+        first, second = await of.pair()
+        assert codes_of(await send(first, 3)) == OK
+        await same(first, second)
+        second.parts.offsets.commit("g", "T", 0, 9, second.clock.now(), "10.0.0.1:5000")
+        switching = switching_of(second)
+        await switching.follow(Told(1, first.address, 1, frozenset((1, 2)), 2), 2)
+        await until(lambda: switching.shares_log())
+        assert codes_of(await send(first, 10)) == OK
+        await same(first, second)
+        assert second.parts.offsets.query("g", "T", 0) == 3
 
 
 async def test_a_new_master_resets_offsets_beyond_the_end_of_their_queue(tmp_path: Path) -> None:

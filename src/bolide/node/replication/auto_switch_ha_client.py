@@ -33,6 +33,8 @@ class FollowedMaster(NamedTuple):
     held: HeldBySet
     all_confirm: bool
     """allAckInSyncStateSet."""
+    set_progress_back: Callable[[], object]
+    """Moves progress beyond the end of a queue back to it. Raises `FileFailed`."""
 
 
 class AutoSwitchHAClient(HAClient):
@@ -58,6 +60,8 @@ class AutoSwitchHAClient(HAClient):
         self._cut = cut
         self._following = following
         self._session: SwitchSlave | None = None
+        self._progress_due = True
+        """Whether progress beyond the ends of queues may belong to a log that was lost."""
         self._working: asyncio.Task[None] | None = None
         """Task that waits for the disk. Received bytes are queued until it has finished."""
         self._later: list[bytes] = []
@@ -154,10 +158,14 @@ class AutoSwitchHAClient(HAClient):
                 connection.remote,
                 self._store.log_cut.folder,
             )
+            self._progress_due = True
             await self._cut(end)
         await self._epoch_log.cut(end)
         if connection is not self._connection:
             return
+        if self._progress_due:  # before the first record of this master gets the offset of a lost one
+            self._followed_by.set_progress_back()
+            self._progress_due = False
         self._write(session.cut_done(end, self._clock()))
         self._followed(connection, end)
         self._following(True)

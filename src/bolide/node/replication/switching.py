@@ -212,7 +212,7 @@ class Switching(Service):
         hello = Hello(own_id, options.controlled.sync_from_last_file, options.controlled.async_learner, wants_held=True)
         followed = FollowedMaster(
             told.epoch, lambda: self._log_address(told.address), hello, self.epoch_log, self.held,
-            options.controlled.all_ack_in_sync_state_set,
+            options.controlled.all_ack_in_sync_state_set, lambda: node.set_progress_back(self._parts.clock()),
         )  # fmt: skip
         self._link = link = AutoSwitchHAClient(
             store, self._pace, self._parts, followed, self.cut, lambda follows: self._following(told.address, follows),
