@@ -61,9 +61,12 @@ async def test_progress_beyond_the_queues_is_set_back_on_disk_by_the_start(tmp_p
     (tmp_path / "config").mkdir()
     (tmp_path / "abort").write_bytes(b"")
     (tmp_path / "config/delayOffset.json").write_text('{"offsetTable":{"1":3}}')
+    (tmp_path / "config/followedTimer.json").write_text('{"queueOffset":9,"readTime":1}')
     (tmp_path / "config/consumerOffset.json").write_text(json.dumps({"offsetTable": {ops: {"0": 2}, group: {"0": 5}}}))
     async with broker(tmp_path):
         assert offsets("delayOffset") == {}
+        timer = json.loads((tmp_path / "config/followedTimer.json").read_bytes())
+        assert timer.get("queueOffset", 0) == 0
         assert offsets("consumerOffset")[ops] == {"0": -1} and offsets("consumerOffset")[group] == {"0": 0}
 
 

@@ -60,6 +60,7 @@ from bolide.broker.transactions.halves_away import HalvesAway
 from bolide.broker.transactions.transactions import TransactionService
 from bolide.layout.delay import parse_delay_levels
 from bolide.layout.message_id import host_text
+from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.timer import wheel_precision
 from bolide.node.loop.persist import ConfigFiles
 from bolide.node.loop.services import Services
@@ -286,6 +287,8 @@ class BrokerParts:
             configs.write_now(self.offsets.persist_name)
         if self.delay.cut(now):
             configs.write_now(self.delay.persist_name)
+        if self._followed.cut(int(end_of(TIMER_TOPIC, 0))):
+            configs.write_now(self._followed.persist_name)
         return consumers
 
 

@@ -43,6 +43,13 @@ class FollowedTimer(Table):
             self.read_time, self.queue_offset = read_time, queue_offset
             self._effects.persist(self.persist_name)
 
+    def cut(self, end: int) -> bool:
+        """Clamp the progress to the end of the timer queue. Return whether it changed. The caller must then write the
+        file before any record is stored: a later start finds a longer queue and would accept it."""
+        lost = self.queue_offset > end
+        self.queue_offset = min(self.queue_offset, end)
+        return lost
+
     def clear(self) -> None:
         """Clear the progress, because this broker's timer is running and its files are on disk."""
         self.read_time, self.queue_offset = -1, 0
