@@ -50,7 +50,10 @@ async def test_sent_message_can_be_pulled_immediately(tmp_path: Path, flush: str
         }
 
 
-async def test_progress_beyond_the_queues_is_set_back_on_disk_by_the_start(tmp_path: Path) -> None:
+@pytest.mark.parametrize("role", [{}, {"broker_role": "SLAVE", "broker_id": 1}], ids=["master", "truncated slave"])
+async def test_progress_beyond_the_queues_is_set_back_on_disk_by_the_start(
+    tmp_path: Path, role: dict[str, Any]
+) -> None:
     """Otherwise a start after the next loss of power finds longer queues, and passes over what is new in them."""
 
     def offsets(name: str) -> dict[str, Any]:
@@ -63,7 +66,7 @@ async def test_progress_beyond_the_queues_is_set_back_on_disk_by_the_start(tmp_p
     (tmp_path / "config/delayOffset.json").write_text('{"offsetTable":{"1":3}}')
     (tmp_path / "config/followedTimer.json").write_text('{"queueOffset":9,"readTime":1}')
     (tmp_path / "config/consumerOffset.json").write_text(json.dumps({"offsetTable": {ops: {"0": 2}, group: {"0": 5}}}))
-    async with broker(tmp_path):
+    async with broker(tmp_path, **role):
         assert offsets("delayOffset") == {}
         timer = json.loads((tmp_path / "config/followedTimer.json").read_bytes())
         assert timer.get("queueOffset", 0) == 0

@@ -276,12 +276,12 @@ class BrokerParts:
         next power failure would find longer queues and accept the progress. Return the number of changed consumer
         offsets. `lossy`: the log may lack consumed messages.
 
-        After a power failure or an election the log may lack consumed messages, or a queue with expired messages may
-        have lost its units and start at 0 again. At a slave, groups commit offsets that its log has not reached. Raises
-        `FileFailed`.
+        After a power failure, an election or a truncation the log may lack consumed messages. After a power failure a
+        queue with expired messages may have lost its units and start at 0 again. At a slave, groups commit offsets that
+        only its master's log has reached; a promoted slave resets them. Raises `FileFailed`.
         """
         end_of = self._store.max_queue_offset
-        lossy = lossy or self.offsets.from_slave
+        lossy = lossy or (self.role.may_write and self.offsets.from_slave)
         consumers = self.offsets.cut(lambda topic, queue_id: int(end_of(topic, queue_id)), now) if lossy else 0
         if self.transactions.halves.cut(now) or consumers:
             configs.write_now(self.offsets.persist_name)

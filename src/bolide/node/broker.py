@@ -277,9 +277,8 @@ class BrokerNode:
         if parts.role.may_write:  # a slave has its master's tables, whose log may be ahead
             # before a slave copies the topics: it deletes topics that the master does not return
             parts.untold.tick(now, 0)
-            cut = parts.cut(configs, self._report.abnormal, now)
-            if cut:
-                self._log.warning("reset %d committed offsets that were past the ends of their queues", cut)
+        if cut := parts.cut(configs, self._report.abnormal, now):
+            self._log.warning("reset %d committed offsets that were past the ends of their queues", cut)
         picks.begin(parts.topics, parts.services.table)
         return parts
 
