@@ -175,10 +175,10 @@ class ByHand:
         return True
 
 
-def over(of: Machine, taker: Taker, worker: ByHand) -> Dispatchers:
+def over(of: Machine, taker: Taker, worker: ByHand, effects: Effects | None = None) -> Dispatchers:
     """A dispatcher of a store without a node around it."""
     return Dispatchers(
-        {"one": taker}, of.store, Effects(), lambda call, *told: call(*told), lambda: None, lambda: of.now,
+        {"one": taker}, of.store, effects or Effects(), lambda call, *told: call(*told), lambda: None, lambda: of.now,
         lambda name: worker,
     )  # fmt: skip
 
@@ -202,6 +202,29 @@ def test_records_at_the_offsets_of_truncated_ones_are_dispatched() -> None:
     worker.jobs.pop()()
     assert taker.bodies[-5:] == [b"body 3 " * 4, *(b"body %d " % number * (1 + number % 5) for number in range(4, 8))]
     assert not worker.jobs
+
+
+def test_progress_is_written_soon_after_a_truncation() -> None:
+    """After a crash, a start would find a longer log and accept progress that the truncated records had."""
+    made, taker, worker = Machine(), Taker(), ByHand()
+    made.turn(3)
+    effects = Effects()
+    dispatchers = over(made, taker, worker, effects)
+    dispatchers.load(b'{"progress": {"removed": 100000}}')
+    dispatchers.feeds[0].offset = 0
+    dispatchers.tick(made.now, 1)
+    worker.jobs.pop()()
+    made.tick(10_000)
+    dispatchers.tick(made.now, 1)
+    assert effects.persists
+    effects.persists.clear()
+    end = made.acknowledged[1].at.physical_offset
+    RawLog(made.store).cut(end, made.now)
+    due = dispatchers.due(made.now)
+    assert due is not None and due <= made.now
+    dispatchers.tick(made.now, 1)
+    assert effects.persists
+    assert json.loads(dispatchers.encode())["progress"] == {"one": end, "removed": end}
 
 
 def test_dispatcher_beyond_the_end_of_the_log_is_due() -> None:

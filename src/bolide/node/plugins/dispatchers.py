@@ -328,9 +328,14 @@ class Dispatchers(Table):
     def _taken_back(self, end: int) -> None:
         """Called when the log was truncated to `end`, in any thread, or after a failed write. Other records get the
         offsets of processed ones, and the dispatchers receive them as well."""
+        kept = {name: min(offset, end) for name, offset in self._kept.items()}
+        lost = kept != self._kept or any(feed.offset > end for feed in self.feeds)
+        self._kept = kept
         for feed in self.feeds:
             feed.limit = end  # first, because the loop may be about to advance a feed
             feed.offset = min(feed.offset, end)
+        if lost:  # write it in the next tick: after a crash, a start would find a longer log and accept the old offsets
+            self._next_persist, self._dirty = 0, True
 
     def _changed(self, now: int) -> None:
         if not self._dirty:
