@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -220,6 +220,37 @@ async def test_a_master_that_comes_back_is_followed_again(tmp_path: Path) -> Non
             answers = plain(offsets={"offsetTable": {"T@g": {"0": offset}}})
             async with scripted(answers, port):
                 await until(partial(lambda wanted: follower.parts.committed("g") == wanted, offset))
+
+
+@pytest.mark.parametrize("truncated", [False, True], ids=["connection lost", "log truncated"])
+async def test_pending_progress_is_dropped_once_the_log_may_diverge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, truncated: bool
+) -> None:
+    """The master may have lost the end of its log with its machine, and have other records there when it returns."""
+    answers = plain()
+    async with scripted(answers) as (address, _), slave(tmp_path, "") as follower:
+        applied: list[Any] = []
+        following = follower.parts.following
+        apply = following.take_offsets
+
+        def noted(answer: dict[str, Any]) -> Iterator[None]:
+            applied.append(answer["offsetTable"])
+            return apply(answer)
+
+        monkeypatch.setattr(following, "take_offsets", noted)
+        follower.log_end = 999
+        follower.tables.master_is(address)
+        await follower.rounds(2)
+        answers[codes.GET_ALL_CONSUMER_OFFSET] = body({"offsetTable": {"T@g": {"0": 4}}})
+        if truncated:
+            await follower.tables.stop()
+            follower.tables.start()
+        else:
+            follower.log_end = -1
+            await follower.rounds(2)
+        follower.log_end = 1000
+        await until(lambda: len(applied) > 0)
+        assert applied[0] == {"T@g": {"0": 4}}
 
 
 async def test_a_broker_does_not_follow_itself(tmp_path: Path) -> None:

@@ -136,8 +136,9 @@ class MasterTables:
         self._woken.set()
 
     def start(self) -> None:
-        """Start, unless it is running. Does not wait."""
+        """Start, unless it is running. Does not wait. The log may have been truncated since the last stop."""
         if self._task is None:
+            self._waiting, self._deletions = None, NO_DELETIONS
             self._task = asyncio.get_running_loop().create_task(self._keep())
 
     async def stop(self) -> None:
@@ -182,7 +183,10 @@ class MasterTables:
                 ("its timer's figures", self._figures),
             ):
                 good = await self._try(what, ask) and good
-        good = await self._try("its progress", partial(self._progress, full)) and good
+        if self._log_end() >= 0:
+            good = await self._try("its progress", partial(self._progress, full)) and good
+        else:  # pending progress may belong to a log whose end the master has lost
+            self._waiting, self._offsets_due = None, True
         self._changed()
         if full and good:
             self.rounds += 1
