@@ -87,6 +87,27 @@ async def test_a_slave_gets_the_log_from_where_it_ends_and_is_shown(tmp_path: Pa
         await until(lambda: not slaves_of(node).connections(0))
 
 
+async def test_a_slave_follows_once_it_confirms_bytes_or_has_the_whole_log(tmp_path: Path) -> None:
+    """The records below its first report may belong to another log: it has not compared any bytes yet."""
+    async with master(tmp_path, in_sync_replicas=1) as node:
+        links = slaves_of(node)
+        assert codes_of(await send(node, 20)) == OK
+        end = int(node.store.written_offset)
+        slave = await connect(node, 1000)
+        await frame(slave)
+        assert links.connections(0)[0].slave_ack_offset == 1000
+        assert not node._replication.followed_by("127.0.0.1")
+        slave[1].write(encode_report(1001))
+        await until(lambda: node._replication.followed_by("127.0.0.1"))
+        assert not node._replication.followed_by("127.0.0.2")
+        slave[1].close()
+        await until(lambda: not links.connections(0))
+        assert not node._replication.followed_by("127.0.0.1")
+        slave = await connect(node, end)
+        await until(lambda: node._replication.followed_by("127.0.0.1"))
+        slave[1].close()
+
+
 async def test_a_slave_that_reads_nothing_costs_a_bounded_amount(tmp_path: Path) -> None:
     """What it does not read stays in the log, not in memory."""
     async with master(tmp_path, in_sync_replicas=1, mapped_file_size_commit_log=1 << 24) as node:

@@ -73,8 +73,7 @@ class MasterMode(ReplicationMode):
         await self._around.port.serve(lambda: RawConnection(self._slaves, WRITE_HIGH))
 
     def followed_by(self, host: str) -> bool:
-        told = self._slaves.connections(0)
-        return any(one.slave_ack_offset >= 0 and one.addr.rpartition(":")[0] == host for one in told)
+        return self._slaves.followed_by(host)
 
     def alive(self, count: int) -> None:
         if isinstance(self._in_sync, AutoInSync):

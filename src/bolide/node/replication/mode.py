@@ -97,7 +97,7 @@ class ReplicationMode:
         return False
 
     def followed_by(self, host: str) -> bool:
-        """Return whether this is a master with a slave at this host."""
+        """Return whether this is a master, and a slave at this host holds a part of its log."""
         return False
 
     def alive(self, count: int) -> None:

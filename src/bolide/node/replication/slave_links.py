@@ -177,6 +177,16 @@ class SlaveLinks(Service, NoReplicas):
             for slave in self._slaves.values()
         )
 
+    def followed_by(self, host: str) -> bool:
+        """Return whether a slave at this host holds a part of this log. It has confirmed bytes, or its first report is
+        the end of this log: a slave of RocketMQ compares nothing."""
+        end = int(self._raw.settled)
+        return any(
+            0 <= slave.began_at < slave.session.acked or slave.session.acked == end
+            for connection, slave in self._slaves.items()
+            if host_of(connection) == host
+        )
+
     def close(self, keys: frozenset[int]) -> None:
         """Close these connections and ignore their unread bytes."""
         for connection in [each for each, slave in self._slaves.items() if slave.key in keys]:
