@@ -287,7 +287,7 @@ class Accumulator(Accumulates):
                     continue
                 if lane.in_flight and (lane.batches or self._added_by(lane, now) is not None):
                     self._hold(lane)
-                elif len(waiting) == 1 and not waiting[0].future.done():  # the usual case of a producer that waits
+                elif len(waiting) == 1 and not waiting[0].future.done() and waiting[0].deadline > now:  # the usual case
                     self.send_alone(lane, waiting.pop(), now)
                 else:
                     self._send(lane, now)
@@ -318,12 +318,13 @@ class Accumulator(Accumulates):
                 self._send(lane, now, late=True)
                 lane.connection.flush()
 
-    def _drop_ended(self, lane: Lane, now: float, most: int) -> None:
-        """Remove messages whose callers no longer wait, or whose time is up, from the first `most` messages."""
+    def _drop_ended(self, lane: Lane, now: float, most: int) -> int:
+        """Remove messages whose callers no longer wait, or whose time is up, from the first `most` messages. Return the
+        number of remaining messages among them."""
         waiting = lane.waiting[:most]
         left = [sending for sending in waiting if sending.deadline > now and not sending.future.done()]
         if len(left) == len(waiting):
-            return
+            return len(left)
         lane.waiting[:most] = left
         for sending in waiting:
             if sending.future.done():
@@ -331,6 +332,7 @@ class Accumulator(Accumulates):
             elif sending.deadline <= now:
                 late = f"a message to {lane.queue} was not sent within the time allowed"
                 sending.done(None, RequestTimeout(late))
+        return len(left)
 
     # -- requests
 
@@ -340,8 +342,8 @@ class Accumulator(Accumulates):
         added = self._added_by(lane, now)
         stops = False
         while lane.waiting and not stops:
-            self._drop_ended(lane, now, MOST)
-            part, sent = lane.waiting[:MOST], 0
+            count = self._drop_ended(lane, now, MOST)
+            part, sent = lane.waiting[:count], 0
             try:
                 while sent < len(part) and not stops:
                     first = part[sent]
@@ -354,6 +356,8 @@ class Accumulator(Accumulates):
                         stops = not late or lane.ordered > 0
             finally:
                 del lane.waiting[:sent]
+        if lane.waiting:
+            self._hold(lane)
 
     def _count(self, waiting: list[Sending]) -> int:
         """Return how many of the waiting messages can share a request with the first, which can be in one."""
@@ -408,7 +412,10 @@ class Accumulator(Accumulates):
             )
         except BaseException as error:
             failure = error
-            _each(sendings, lambda sending: sending.ended_by(copy(failure)))
+            if isinstance(error, Exception):  # one of them cannot be encoded, and fails alone
+                _each(sendings, lambda sending: self._send_alone(lane, sending, now))
+            else:
+                _each(sendings, lambda sending: sending.ended_by(copy(failure)))
             return
         lane.in_flight += 1
         self.in_flight += 1

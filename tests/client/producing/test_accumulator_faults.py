@@ -1,0 +1,63 @@
+"""Sends that share a request while one of them is invalid, the broker is silent, or the producer closes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bolide.client import Message, RequestTimeout, Retry, SendResult
+from bolide.client.producing.accumulator import MAX_WAIT, MOST
+from proof.kit.waiting import PATIENCE, until
+from tests.client.patient import Producer
+from tests.client.producing.holding_broker import HoldingBroker, batches, texts
+from tests.client.scripted_broker import ScriptedBroker
+
+
+async def test_text_that_cannot_be_encoded_fails_only_its_own_message(broker: ScriptedBroker) -> None:
+    bad = Message("T", b"bad", properties={"a": "\ud800"}, sharding_key="k")
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"first"))
+        outcomes = await asyncio.gather(
+            *(producer.send(each) for each in [*texts(2), bad, *texts(2, "n")]), return_exceptions=True
+        )
+        assert producer.in_flight == 0
+    assert [type(each) for each in outcomes] == [SendResult, SendResult, UnicodeEncodeError, SendResult, SendResult]
+
+
+async def test_messages_beyond_a_full_batch_do_not_wait_long_for_a_late_answer() -> None:
+    with HoldingBroker() as broker:
+        async with Producer("P", broker.address) as producer:
+            await producer.send(Message("T", b"first"))
+            broker.holds = True
+            sends = [asyncio.ensure_future(producer.send(Message("T", b"x"))) for _ in range(MOST + 10)]
+            await until(lambda: len(broker.unsent) == 2, f"a second batch after {MAX_WAIT} s")
+            assert [len(each) for each in batches(broker)] == [MOST, 10]
+            broker.let_go()
+            await asyncio.gather(*sends)
+
+
+async def test_messages_beyond_a_full_batch_keep_their_timeout() -> None:
+    with HoldingBroker() as broker:
+        async with Producer("P", broker.address, retry=Retry(attempts=1)) as producer:
+            await producer.send(Message("T", b"first"))
+            broker.holds = True
+            long = [producer.submit(message, timeout=PATIENCE) for message in texts(MOST)]
+            short = producer.submit(Message("T", b"short", sharding_key="k"), timeout=0.1)
+            await until(short.done, "the end of a short timeout")
+            with pytest.raises(RequestTimeout):
+                await short
+            assert not any(each.done() for each in long)
+            broker.let_go()
+            await asyncio.gather(*long)
+
+
+async def test_a_cancelled_message_beyond_others_is_not_sent(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"first"))
+        futures = [producer.submit(message) for message in texts(MOST + 10)]
+        for future in [*futures[:10], futures[MOST + 5]]:
+            future.cancel()
+        await asyncio.gather(*futures, return_exceptions=True)
+    sent = [body for batch in batches(broker) for body in batch]
+    assert sent == [message.body for number, message in enumerate(texts(MOST + 10)) if 10 <= number != MOST + 5]
