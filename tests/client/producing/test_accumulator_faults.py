@@ -8,6 +8,8 @@ import pytest
 
 from bolide.client import Message, RequestTimeout, Retry, SendResult
 from bolide.client.producing.accumulator import MAX_WAIT, MOST
+from bolide.remoting import codes
+from bolide.remoting.batch import decode_batch
 from proof.kit.waiting import PATIENCE, until
 from tests.client.patient import Producer
 from tests.client.producing.holding_broker import HoldingBroker, batches, texts
@@ -61,3 +63,15 @@ async def test_a_cancelled_message_beyond_others_is_not_sent(broker: ScriptedBro
         await asyncio.gather(*futures, return_exceptions=True)
     sent = [body for batch in batches(broker) for body in batch]
     assert sent == [message.body for number, message in enumerate(texts(MOST + 10)) if 10 <= number != MOST + 5]
+
+
+async def test_numbers_of_numpy_are_flags(broker: ScriptedBroker) -> None:
+    numpy = pytest.importorskip("numpy")
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"first"))
+        messages = [Message("T", b"x", flag=numpy.int64(number), sharding_key="k") for number in range(3)]
+        await asyncio.gather(*(producer.send(message) for message in messages))
+        assert all(isinstance(each, SendResult) for each in await producer.send_many(messages))
+        await producer.send_batch(messages)
+    sent = broker.requests(codes.SEND_BATCH_MESSAGE)
+    assert [[part.flag for part in decode_batch(each.body)] for each in sent] == [[0, 1, 2]] * 3
