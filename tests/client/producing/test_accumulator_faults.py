@@ -8,6 +8,8 @@ import pytest
 
 from bolide.client import Message, RequestTimeout, Retry, SendResult
 from bolide.client.producing.accumulator import MAX_WAIT, MOST
+from bolide.client.tracing.interceptor import Interceptor
+from bolide.errors import ConnectionLost
 from bolide.remoting import codes
 from bolide.remoting.batch import decode_batch
 from proof.kit.waiting import PATIENCE, until
@@ -63,6 +65,54 @@ async def test_a_cancelled_message_beyond_others_is_not_sent(broker: ScriptedBro
         await asyncio.gather(*futures, return_exceptions=True)
     sent = [body for batch in batches(broker) for body in batch]
     assert sent == [message.body for number, message in enumerate(texts(MOST + 10)) if 10 <= number != MOST + 5]
+
+
+@pytest.mark.parametrize("auto_batch", [True, False])
+async def test_sends_left_by_a_cancelled_close_end(auto_batch: bool) -> None:
+    with HoldingBroker() as broker:
+        producer = Producer("P", broker.address, auto_batch=auto_batch)
+        await producer.start()
+        await producer.send(Message("T", b"first"))
+        broker.holds = True
+        futures = [producer.submit(message, timeout=PATIENCE) for message in [*texts(3), Message("T", b"free")]]
+        await until(lambda: len(broker.unsent) >= 1, "a request in flight")
+        closing = asyncio.ensure_future(producer.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        await until(lambda: all(future.done() for future in futures), "the end of each send")
+        assert producer.in_flight == 0
+        await asyncio.gather(*futures, return_exceptions=True)
+
+
+async def test_a_cancelled_send_is_not_retried(broker: ScriptedBroker) -> None:
+    with HoldingBroker() as broker:
+        async with Producer("P", broker.address, auto_batch=False) as producer:
+            await producer.send(Message("T", b"first"))
+            broker.holds = True
+            future = producer.submit(Message("T", b"cancelled"))
+            await until(lambda: bool(broker.unsent), "a request in flight")
+            future.cancel()
+            broker.cut()
+            await until(lambda: producer.in_flight == 0, "the end of the send")
+    assert [each.body for each in broker.requests(codes.SEND_MESSAGE_V2)] == [b"first", b"cancelled"]
+
+
+async def test_many_sends_left_by_a_cancelled_close_end() -> None:
+    with HoldingBroker() as broker:
+        producer = Producer("P", broker.address, interceptors=(Interceptor(),))
+        await producer.start()
+        await producer.send(Message("T", b"first"))
+        broker.holds = True
+        many = asyncio.ensure_future(producer.send_many(texts(3)))
+        await until(lambda: bool(broker.unsent), "the batch")
+        closing = asyncio.ensure_future(producer.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        async with asyncio.timeout(PATIENCE):
+            outcomes = await many
+    assert [type(each) for each in outcomes] == [ConnectionLost] * 3
 
 
 async def test_numbers_of_numpy_are_flags(broker: ScriptedBroker) -> None:

@@ -76,6 +76,7 @@ class ManySends:
 
     def __init__(self, producer: MessageSender, choice: QueueChoice | None) -> None:
         self._producer = producer
+        self._instance = producer.instance
         self._choice = choice
         self._outcomes: list[SendResult | BaseException | None] = []
         self._open = 0
@@ -297,7 +298,7 @@ class ManySends:
         calls = [entry.call for entry in entries if entry.call is not None]
         if calls:
             producer = self._producer
-            show_outcomes(calls, ids, outcomes, sending, producer.instance, producer.interceptors)
+            show_outcomes(calls, ids, outcomes, sending, self._instance, producer.interceptors)
         for number, entry in enumerate(entries):
             self._ended(entry.place, outcomes[number])
 

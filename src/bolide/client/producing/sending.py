@@ -125,10 +125,10 @@ class Sending:
     def start(self) -> None:
         """Send immediately if route and connection are available, otherwise as soon as they are."""
         producer = self.producer
-        instance = producer.instance
         self.tries += 1
         self.began = now = producer.loop.time()
         try:
+            instance = producer.instance
             queues = producer.routes.known(instance, self.topic)
             if queues is None:
                 instance.spawn(self._start_later(), f"send to {self.topic}")
@@ -240,9 +240,11 @@ class Sending:
         accumulator = self.producer.accumulator
         if accumulator is not None:
             accumulator.add(self, connection, queue)
-            return
-        self.write_alone(connection, queue, now)
-        connection.flush_soon()
+        elif self.future.done():  # the caller no longer waits
+            self.producer.finished(self, self.count)
+        else:
+            self.write_alone(connection, queue, now)
+            connection.flush_soon()
 
     def write_alone(self, connection: ClientConnection, queue: MessageQueue, now: float) -> None:
         """Queue a request with this message only; `ClientConnection.flush` or `flush_soon` writes it."""
@@ -354,26 +356,8 @@ class Sending:
 
     def _failed(self, error: BaseException) -> None:
         """Handle the failure of a try: start the next try, or set the outcome. Only a `BolideError` is retried."""
-        producer = self.producer
-        if isinstance(error, BolideError):
-            if worth_retry(error):
-                self._note_latency(True)
-            if error.refresh_route:
-                producer.routes.forget(producer.instance, self.topic)
-            looks = is_busy(error) and producer.instance.may_look(self.topic)
-            left = self.deadline - producer.loop.time()
-            if self.tries_left > 0 and worth_retry(error) and left > 0:
-                self.tries_left -= 1
-                if looks:
-                    producer.instance.spawn(self._look_and_start(), f"send to {self.topic}")
-                else:
-                    self.start()
-                return
-            if is_passing(error) and self.weak is None and left > producer.backoff and self.pause < math.inf:
-                producer.instance.spawn(self._pause_and_start(left), f"send to {self.topic}")
-                return
-            if looks:
-                producer.instance.spawn(producer.instance.look_again(self.topic), f"route of {self.topic}")
+        if isinstance(error, BolideError) and self._tries_again(error):
+            return
         if self.weak is not None and not self.future.done():
             self.future.set_result(self.weak)
         if not self.future.done():
@@ -389,7 +373,34 @@ class Sending:
             else:
                 failure = error
             self.future.set_exception(failure)
-        producer.finished(self, self.count)
+        self.producer.finished(self, self.count)
+
+    def _tries_again(self, error: BolideError) -> bool:
+        """Start the next try after a failed one, unless this was the last. Return whether another try follows."""
+        producer = self.producer
+        if worth_retry(error):
+            self._note_latency(True)
+        instance = producer.joined
+        if instance is None:  # the producer is closed
+            return False
+        if error.refresh_route:
+            producer.routes.forget(instance, self.topic)
+        looks = is_busy(error) and instance.may_look(self.topic)
+        left = self.deadline - producer.loop.time()
+        waits = not self.future.done()
+        if waits and self.tries_left > 0 and worth_retry(error) and left > 0:
+            self.tries_left -= 1
+            if looks:
+                instance.spawn(self._look_and_start(), f"send to {self.topic}")
+            else:
+                self.start()
+            return True
+        if waits and is_passing(error) and self.weak is None and left > producer.backoff and self.pause < math.inf:
+            instance.spawn(self._pause_and_start(left), f"send to {self.topic}")
+            return True
+        if looks:
+            instance.spawn(instance.look_again(self.topic), f"route of {self.topic}")
+        return False
 
     def _note_latency(self, failed: bool) -> None:
         """Record the latency or failure of the last try for the choice of brokers."""
