@@ -237,7 +237,7 @@ class ManySends:
         queue = entry.queue
         if queue is not None and queue in self._parts:
             await self._send_part(queue)
-        await self._producer.wait_for_slots(1)
+        await self._producer.wait_for_slots()
         self._producer.check_usable()
         sending = self._producer.sending_of(entry.message, queue if entry.bound else self._choice)
         sending.first = queue

@@ -183,7 +183,7 @@ class Producer(Closeable):
             if instance is None:
                 return
             try:
-                await sender.wait_for_slots(sender.max_in_flight)
+                await sender.wait_until_idle()
             finally:
                 await asyncio.sleep(0)  # let the interceptors get the latest outcomes first
                 await asyncio.shield(self._leave(instance))
@@ -247,8 +247,8 @@ class Producer(Closeable):
         `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
         """
         sender = self._sender
-        if sender.count >= sender.max_in_flight:
-            await sender.wait_for_slot()
+        if sender.waiting or sender.count >= sender.max_in_flight:
+            await sender.wait_for_slots()
         return await sender.accept(message, queue, timeout).future
 
     def submit(
@@ -282,12 +282,12 @@ class Producer(Closeable):
 
         Raises `MessageRefused` if they differ in topic or `wait_stored`, or exceed `max_body` together.
         """
-        await self._sender.wait_for_slot()
+        await self._sender.wait_for_slots()
         return await self._sender.accept_batch(list(check_several("messages", messages)), queue, timeout).future
 
     async def send_oneway(self, message: Message, *, queue: QueueChoice | None = None) -> None:
         """Send without requesting a response: fast, but a loss is not detected."""
-        await self._sender.wait_for_slot()
+        await self._sender.wait_for_slots()
         await self._sender.accept(message, queue, None, oneway=True).future
 
     async def recall(self, topic: str, handle: str, timeout: Annotated[float | None, SECONDS] = None) -> str:
@@ -308,7 +308,7 @@ class Producer(Closeable):
         Raises like `send`, and `RequestTimeout` without a reply: whether the message was consumed is unknown then.
         """
         sender = self._sender
-        await sender.wait_for_slot()
+        await sender.wait_for_slots()
         deadline = sender.loop.time() + timeout
         await self._announce(with_namespace(sender.options.namespace, message.topic))
         instance = sender.instance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import get_ident
@@ -95,7 +96,12 @@ class SendContext:
         """The `Sending` of each message without a response."""
         self.count = 0
         """Number of messages in flight."""
-        self._slot_free = asyncio.Event()
+        self.waiting = 0
+        """Number of callers that wait for a place in flight. The next caller waits after them."""
+        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._granted = 0
+        """Number of places given to callers that have not used them yet."""
+        self._idle = asyncio.Event()
         self.accumulator: Accumulates | None = None
         """Joins messages of one queue, if the producer's options allow it."""
 
@@ -153,22 +159,55 @@ class SendContext:
 
     # -- places in flight
 
-    async def wait_for_slot(self) -> None:
-        """Wait until a message may be in flight."""
-        while self.count >= self.max_in_flight:
-            self._slot_free.clear()
-            await self._slot_free.wait()
+    async def wait_for_slots(self, count: int = 1) -> None:
+        """Wait until `count` more messages may be in flight. If `count` is `max_in_flight` or more, wait until no
+        message is in flight.
 
-    async def wait_for_slots(self, count: int) -> None:
-        """Wait until `count` more messages may be in flight. From `max_in_flight` on, wait until none is in flight."""
-        while self.count and self.count + count > self.max_in_flight:
-            self._slot_free.clear()
-            await self._slot_free.wait()
+        Callers get their places in order. Otherwise a task that sends in a loop would always get the place of its last
+        message, and other tasks would wait without end.
+        """
+        if not self.waiting and self._has_slots(count):
+            return
+        granted = self.loop.create_future()
+        self._queue.append((count, granted))
+        self.waiting += 1
+        try:
+            await granted
+        finally:
+            self.waiting -= 1
+            if not granted.done():
+                granted.cancel()
+            elif not granted.cancelled():
+                self._granted -= count
+            if self._queue:  # not now, but once this caller has used its place, or failed
+                self.loop.call_soon(self._grant)
+
+    def _has_slots(self, count: int) -> bool:
+        taken = self.count + self._granted
+        return not taken or taken + count <= self.max_in_flight
+
+    def _grant(self) -> None:
+        """Give free places to the callers that wait, in order."""
+        queue = self._queue
+        while queue:
+            count, granted = queue[0]
+            if not granted.done():  # otherwise the caller was cancelled
+                if not self._has_slots(count):
+                    return
+                self._granted += count
+                granted.set_result(None)
+            queue.popleft()
+
+    async def wait_until_idle(self) -> None:
+        """Wait until no message is in flight."""
+        while self.count:
+            self._idle.clear()
+            await self._idle.wait()
 
     def check_room(self) -> None:
         """Raise like `check_usable`, and `TooFast` if `max_in_flight` messages are in flight."""
         self.check_usable()
-        if self.count >= self.max_in_flight:
+        if self.count + self._granted >= self.max_in_flight:
             raise TooFast(
                 f"{self.max_in_flight} messages of producer {self.group} are in flight: wait for some of their futures,"
                 " await send(), or raise max_in_flight"
@@ -179,13 +218,18 @@ class SendContext:
         if sending in self.in_flight:
             self.in_flight.remove(sending)
             self.count -= count
-        if not self._slot_free.is_set():
-            self._slot_free.set()
+        if self._queue or self.closed:
+            self._freed()
 
     def all_finished(self, sendings: Iterable[object]) -> None:
         """Like `finished`, for several single messages."""
         before = len(self.in_flight)
         self.in_flight.difference_update(sendings)
         self.count -= before - len(self.in_flight)
-        if not self._slot_free.is_set():
-            self._slot_free.set()
+        if self._queue or self.closed:
+            self._freed()
+
+    def _freed(self) -> None:
+        self._grant()
+        if not self.count:
+            self._idle.set()
