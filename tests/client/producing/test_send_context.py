@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from bolide.client import Message, MessageRefused, TooFast
+import pytest
+
+from bolide.client import ClientStateError, Message, MessageRefused, RequestTimeout, TooFast
 from bolide.remoting import codes
+from bolide.remoting.command import Command
 from tests.client.patient import Producer
 from tests.client.scripted_broker import ScriptedBroker
 
@@ -70,3 +73,18 @@ async def test_send_many_waits_for_its_turn(broker: ScriptedBroker) -> None:
         many = producer.send_many([Message("T", b"y", sharding_key="k") for _ in range(9)])
         *_, outcomes = await asyncio.gather(send(), send(), send(), many)
     assert not any(isinstance(each, BaseException) for each in outcomes)
+
+
+async def test_a_request_before_the_start_is_rejected(broker: ScriptedBroker) -> None:
+    with pytest.raises(ClientStateError, match="not started"):
+        await Producer("P", broker.address).request(Message("T", b"?"))
+
+
+async def test_a_request_times_out_while_its_producer_is_introduced(broker: ScriptedBroker) -> None:
+    def silence(command: Command) -> None:
+        """Drop the request."""
+
+    async with Producer("P", broker.address) as producer:
+        broker.script[codes.GET_ROUTEINFO_BY_TOPIC] = silence
+        with pytest.raises(RequestTimeout):
+            await producer.request(Message("T", b"?"), 0.2)

@@ -308,19 +308,21 @@ class Producer(Closeable):
         Raises like `send`, and `RequestTimeout` without a reply: whether the message was consumed is unknown then.
         """
         sender = self._sender
-        await sender.wait_for_slots()
-        deadline = sender.loop.time() + timeout
-        await self._announce(with_namespace(sender.options.namespace, message.topic))
         instance = sender.instance
+        deadline = sender.loop.time() + timeout
         correlation_id = str(uuid.UUID(int=sender.options.world.random.getrandbits(128), version=4))
         answer: asyncio.Future[ReceivedMessage] = sender.loop.create_future()
         instance.replies.waiting[correlation_id] = answer
         try:
+            async with asyncio.timeout_at(deadline):
+                await self._announce(with_namespace(sender.options.namespace, message.topic))
+                await sender.wait_for_slots()
             marks = (
                 f"CORRELATION_ID\x01{correlation_id}\x02REPLY_TO_CLIENT\x01{instance.client_id}\x02"
                 f"TTL\x01{int(timeout * 1000)}\x02"
             )
-            await sender.accept(message, queue, deadline - sender.loop.time(), marks=marks).future
+            left = max(deadline - sender.loop.time(), 0.001)
+            await sender.accept(message, queue, left, marks=marks).future
             async with asyncio.timeout_at(deadline):
                 received = await answer
             received.codec = codec_of(sender.codec, message.topic)
