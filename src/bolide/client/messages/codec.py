@@ -68,6 +68,9 @@ class JsonCodec:
     def __repr__(self) -> str:
         return f"JsonCodec({'' if self.kind is Any else _name(self.kind)})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.kind,)
+
     def encode(self, value: Any, context: CodecContext | None = None) -> bytes:
         """Return a value as JSON."""
         return self._encoder.encode(value)
@@ -87,6 +90,9 @@ class PydanticCodec:
 
     def __repr__(self) -> str:
         return f"PydanticCodec({_name(self.kind)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.kind,)
 
     def encode(self, value: Any, context: CodecContext | None = None) -> bytes:
         """Return a value as JSON."""

@@ -17,7 +17,7 @@ from bolide.layout.errors import RecordError
 from bolide.layout.message_id import host_text, offset_message_id
 from bolide.layout.names import RETRY_PREFIX
 from bolide.layout.properties import parse_properties_bytes, property_value
-from bolide.layout.record import Record, body_matches, decode_intact, decode_record
+from bolide.layout.record import MIN_RECORD_SIZE, Record, body_matches, decode_intact, decode_record
 from bolide.layout.words import split_keys
 from bolide.remoting.compression import COMPRESSED_FLAG, decompress_by_flag
 from bolide.remoting.errors import CompressionError, CompressionMissing
@@ -28,6 +28,28 @@ _REPAIR: Final = "check the broker's store with `bolide store verify`"
 
 MAX_PLAIN_BODY: Final = 64 * 1024 * 1024
 """Maximum size of an inflated body, in bytes. Producers send at most 4 MiB, but brokers may allow more."""
+
+
+RECORD_FIELDS: Final = (
+    "total_size",
+    "magic",
+    "body_crc",
+    "queue_id",
+    "flag",
+    "queue_offset",
+    "physical_offset",
+    "sys_flag",
+    "born_timestamp",
+    "born_host",
+    "store_timestamp",
+    "store_host",
+    "reconsume_times",
+    "prepared_transaction_offset",
+    "body",
+    "topic",
+    "properties",
+)
+"""The attributes of a record, in the order of a pickled message."""
 
 
 class ReceivedMessage:
@@ -195,9 +217,25 @@ class ReceivedMessage:
         copied.topic, copied.reconsume_times, copied.codec = self.topic, self.reconsume_times, self.codec
         return copied
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A process pool pickles the message. A compiled record has no default state, and a value is decoded again.
+        fields = [getattr(self.record, name) for name in RECORD_FIELDS]
+        return _restored, (fields, self.broker_name, self.topic, self.reconsume_times, self.codec)
+
     def __repr__(self) -> str:
         place = f"{self.topic}@{self.broker_name}:{self.queue_id}+{self.queue_offset}"
         return f"<ReceivedMessage {place} {self.message_id}>"
+
+
+def _restored(
+    fields: list[Any], broker_name: str, topic: str, reconsume_times: int, codec: Codec | None
+) -> ReceivedMessage:
+    record = Record(bytes(MIN_RECORD_SIZE), 0, MIN_RECORD_SIZE)
+    for name, value in zip(RECORD_FIELDS, fields, strict=True):
+        setattr(record, name, value)
+    message = ReceivedMessage(record, broker_name)
+    message.topic, message.reconsume_times, message.codec = topic, reconsume_times, codec
+    return message
 
 
 def received_messages(body: bytes, broker_name: str) -> list[ReceivedMessage]:
