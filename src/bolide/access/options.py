@@ -21,7 +21,7 @@ class AccessOptions(ClusterAccessOptions, frozen=True, kw_only=True):
         bool,
         ACCESS(
             "Reject every request that no account of the files in `aclFolder` has signed, as RocketMQ 4.9 does. Needs "
-            "PyYAML: `pip install 'bolide[acl]'`."
+            "PyYAML: `pip install 'bolide[server]'`."
         ),
     ] = False
     acl_folder: Annotated[

@@ -109,7 +109,7 @@ def _document(name: str, data: bytes) -> dict[str, Yaml]:
     try:
         import yaml
     except ImportError:
-        raise ConfigError("aclEnable = true needs PyYAML: pip install 'bolide[acl]'") from None
+        raise ConfigError("aclEnable = true needs PyYAML: pip install 'bolide[server]'") from None
     try:
         found = yaml.load(data, Loader=_loader())
     except yaml.MarkedYAMLError as error:

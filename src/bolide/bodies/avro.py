@@ -36,7 +36,7 @@ def parsed_avro(text: str, references: tuple[tuple[str, str], ...] = ()) -> Any:
         from fastavro.read import LOGICAL_READERS
         from fastavro.write import LOGICAL_WRITERS
     except ImportError:
-        raise SchemaError('Avro needs fastavro on every machine: pip install "bolide[avro]"') from None
+        raise SchemaError("Avro needs fastavro on every machine: pip install fastavro") from None
     LOGICAL_READERS.update({f"{kind}-{_DECIMAL}": _decimal for kind in ("bytes", "fixed")})
     LOGICAL_WRITERS.update({f"{kind}-{_DECIMAL}": LOGICAL_WRITERS[f"{kind}-decimal"] for kind in ("bytes", "fixed")})
     LOGICAL_READERS.update({f"string-{_UUID}": _uuid, f"fixed-{_UUID}": _uuid_of_bytes})

@@ -263,5 +263,5 @@ def _runtime() -> tuple[Any, Any]:
     try:
         from google.protobuf import descriptor_pool, message_factory
     except ImportError:
-        raise SchemaError('Protobuf needs its runtime on every machine: pip install "bolide[protobuf]"') from None
+        raise SchemaError("Protobuf needs its runtime on every machine: pip install protobuf") from None
     return descriptor_pool, message_factory

@@ -1,8 +1,8 @@
 """Producers and consumers, and every name a program needs to use them.
 
 `bolide.client` and `bolide.client.blocking` are the public modules of the client; modules below them may move without
-notice. `OpenTelemetry` and `PrometheusMetrics` are imported at their first use, because they need the extras
-``bolide[otel]`` and ``bolide[metrics]``, and `run` because few programs need its server for probes.
+notice. `OpenTelemetry` and `PrometheusMetrics` are imported at their first use, because they need
+``bolide[otel]`` and ``prometheus-client``, and `run` because few programs need its server for probes.
 """
 
 from __future__ import annotations
@@ -107,11 +107,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-_EXTRAS: Final = {
-    "OpenTelemetry": ("bolide.client.tracing.otel", "opentelemetry", "otel"),
-    "PrometheusMetrics": ("bolide.client.tracing.prometheus", "prometheus_client", "metrics"),
+_OPTIONAL: Final = {
+    "OpenTelemetry": ("bolide.client.tracing.otel", "opentelemetry", '"bolide[otel]"'),
+    "PrometheusMetrics": ("bolide.client.tracing.prometheus", "prometheus_client", "prometheus-client"),
 }
-"""Module of each name that needs an extra, the package that it imports, and the extra."""
+"""Module of each name that needs an optional package, the package, and its requirement for `pip install`."""
 
 
 def _installed(package: str) -> bool:
@@ -121,8 +121,8 @@ def _installed(package: str) -> bool:
         return False
 
 
-# A star import imports every name of __all__, and would fail without the extra.
-__all__ = [name for name in __all__ if name not in _EXTRAS or _installed(_EXTRAS[name][1])]
+# A star import imports every name of __all__, and would fail without the optional packages.
+__all__ = [name for name in __all__ if name not in _OPTIONAL or _installed(_OPTIONAL[name][1])]
 
 
 def __getattr__(name: str) -> Any:
@@ -130,12 +130,10 @@ def __getattr__(name: str) -> Any:
         from bolide.client.worker import run
 
         return run
-    if name in _EXTRAS:
-        module, _, extra = _EXTRAS[name]
+    if name in _OPTIONAL:
+        module, package, requirement = _OPTIONAL[name]
         try:
             return getattr(import_module(module), name)
         except ModuleNotFoundError as error:
-            raise ImportError(
-                f'{name} needs an extra of Bolide: run pip install "bolide[{extra}]" ({error})'
-            ) from error
+            raise ImportError(f"{name} needs {package}: run pip install {requirement} ({error})") from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -186,7 +186,7 @@ def test_prometheus_is_not_loaded_if_off(module: str) -> None:
 def test_without_the_library_the_start_says_what_to_install() -> None:
     told = "import sys; sys.modules['prometheus_client'] = None; import bolide.node.metrics.monitoring"
     ended = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True)
-    assert "ConfigError: metricsExporterType = PROM needs" in ended.stderr and "install bolide[metrics]" in ended.stderr
+    assert "ConfigError: metricsExporterType = PROM needs" in ended.stderr and "install bolide[server]" in ended.stderr
 
 
 async def test_days_left_of_a_certificate_are_served(tmp_path: Path) -> None:

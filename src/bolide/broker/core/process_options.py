@@ -13,7 +13,7 @@ class ProcessOptions(DeclaredOptions, frozen=True, kw_only=True):
 
     metrics_exporter_type: Annotated[
         Literal["DISABLE", "PROM"],
-        MONITORING("PROM: serve /metrics for Prometheus, /healthz and /readyz. It needs the extra `bolide[metrics]`."),
+        MONITORING("PROM: serve /metrics for Prometheus, /healthz and /readyz. It needs the extra `bolide[server]`."),
     ] = "DISABLE"
     metrics_prom_exporter_host: Annotated[str, MONITORING("Address of the pages; empty: bindAddress.")] = ""
     metrics_prom_exporter_port: Annotated[Port, MONITORING("Port of the pages; 0 picks a free one.")] = 5557

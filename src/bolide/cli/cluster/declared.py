@@ -98,5 +98,5 @@ def _yaml() -> Any:
     try:
         import yaml
     except ModuleNotFoundError:
-        raise ConfigError("YAML needs PyYAML: pip install 'bolide[acl]', or use JSON") from None
+        raise ConfigError("YAML needs PyYAML: pip install pyyaml, or use JSON") from None
     return yaml

@@ -38,7 +38,7 @@ def console(
         try:
             from bolide.console.serve import Listening, run_console
         except ModuleNotFoundError as error:
-            raise ConfigError(f"the console needs {error.name}: pip install 'bolide[console]'") from None
+            raise ConfigError(f"the console needs {error.name}: pip install 'bolide[server]'") from None
 
         place = listen_flags(listen)
         listening = Listening(

@@ -1,4 +1,4 @@
-"""Metrics of producers and consumers for Prometheus, by its client library (extra ``bolide[metrics]``).
+"""Metrics of producers and consumers for Prometheus, by its client library (``pip install prometheus-client``).
 
 Names, labels, units and bounds follow RocketMQ's clients, but ``consumer_group`` or ``producer_group`` replaces their
 ``client_id``, which differs between processes.

@@ -19,7 +19,7 @@ try:
     from bolide.monitor.families import Exposition, Families
 except ImportError as error:
     raise ConfigError(
-        "metricsExporterType = PROM needs the client library of Prometheus: install bolide[metrics], or leave it out"
+        "metricsExporterType = PROM needs the client library of Prometheus: install bolide[server], or leave it out"
     ) from error
 
 log = logging.getLogger("bolide.monitor")

@@ -24,7 +24,7 @@ _NO_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 def check_plots() -> None:
     """Raise `SparkMissing` without matplotlib. Call this before a job whose page would otherwise fail."""
     if find_spec("matplotlib") is None:
-        raise SparkMissing('plots need matplotlib: pip install "bolide[report]", or use --json')
+        raise SparkMissing('plots need matplotlib: pip install "bolide[spark]", or use --json')
 
 
 def stats_page(counted: Statistics, title: str, command: str) -> str:
