@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ def told(*words: str) -> dict[str, tuple[str, str]]:
     rows = json.loads(done.stdout)
     assert done.returncode == int(any(row["state"] == doctor.BAD for row in rows)), done.stderr
     return {row["what"]: (row["state"], row["detail"]) for row in rows}
+
+
+def test_the_modules_of_the_extra_spark_are_checked() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = {re.split("[<>=]", each)[0] for each in project["optional-dependencies"]["spark"]}
+    assert {module.rpartition(".")[2] for module in doctor.EXTRA_SPARK} == required
 
 
 def test_the_disk_is_as_full_as_df_says(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ WARN = "warning"
 BAD = "error"
 OPEN_FILES_WANTED = 4096
 SPARK_JAVA = 17
+EXTRA_SPARK = ("fastavro", "google.protobuf", "matplotlib", "numpy", "pandas", "pyarrow", "pyspark")
+"""The modules that the extra `spark` installs."""
 
 
 @dataclass
@@ -74,12 +76,19 @@ def libraries() -> list[Diagnosis]:
     found = []
     for part, names in (
         ("uvloop (faster loop)", ("uvloop",)),
-        ("extra spark", ("pyspark", "pyarrow", "numpy", "pandas")),
+        ("extra spark", EXTRA_SPARK),
     ):
-        missing = [name for name in names if importlib.util.find_spec(name) is None]
+        missing = [name for name in names if not _installed(name)]
         detail = "installed" if not missing else f"not installed: {', '.join(missing)}"
         found.append(Diagnosis(part, OK if not missing else WARN, detail))
     return found
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package `google` is missing, too
+        return False
 
 
 def added() -> list[Diagnosis]:
