@@ -413,7 +413,7 @@ class Accumulator(Accumulates):
         except BaseException as error:
             failure = error
             if isinstance(error, Exception):  # one of them cannot be encoded, and fails alone
-                _each(sendings, lambda sending: self._send_alone(lane, sending, now))
+                _each(sendings, lambda sending: self.send_alone(lane, sending, now))
             else:
                 _each(sendings, lambda sending: sending.ended_by(copy(failure)))
             return
