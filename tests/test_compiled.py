@@ -77,7 +77,7 @@ def waits_in_handlers(text: str) -> list[int]:
 @pytest.mark.parametrize("name", compiled_list())
 def test_compiled_modules_do_not_wait_while_they_handle_an_exception(name: str) -> None:
     """mypyc does not restore the caller's exception while a coroutine waits in a handler. The handled exception becomes
-    current in other tasks, and may stay alive for ever, with its frames and all that they refer to."""
+    current in other tasks, and may stay alive indefinitely, with its frames and all that they refer to."""
     source = BACKEND.parent / "src" / Path(*name.split(".")).with_suffix(".py")
     assert waits_in_handlers(source.read_text(encoding="utf-8")) == []
 

@@ -398,18 +398,11 @@ class Accumulator(Accumulates):
                 BatchMessage(sending.flag, sending.body, sending.properties.encode() + added) for sending in sendings
             ]
             opaque = connection.next_opaque()
+            wait = "WAIT\x01true\x02" if sendings[0].message.wait_stored else "WAIT\x01false\x02"
             frame = send_frame(
-                opaque,
-                context.group,
-                lane.queue,
-                context.routes.queue_count,
-                0,
-                context.wall_ms(),
-                0,
-                "WAIT\x01true\x02" if sendings[0].message.wait_stored else "WAIT\x01false\x02",
-                encode_batch(elements),
-                True,
-            )
+                opaque, context.group, lane.queue, context.routes.queue_count, 0, context.wall_ms(), 0, wait,
+                encode_batch(elements), True,
+            )  # fmt: skip
         except BaseException as error:
             failure = error
             if isinstance(error, Exception):  # one of them cannot be encoded, and fails alone
