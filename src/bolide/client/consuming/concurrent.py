@@ -10,8 +10,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from bolide.client.consuming.consumption import ConsumeSetup
 from bolide.client.consuming.membership import BROADCASTING
@@ -42,8 +43,7 @@ class Block:
         self.taken = 0
 
 
-@dataclass(slots=True)
-class Waiting:
+class Waiting(Struct):
     """Messages passed to a listener at `began` (of the loop's clock); `run` returns the failed ones."""
 
     messages: list[ReceivedMessage]
@@ -51,8 +51,7 @@ class Waiting:
     run: Awaitable[Failed]
 
 
-@dataclass(slots=True, eq=False)
-class Running:
+class Running(Struct, eq=False):
     """A call of a listener. After `late_at` (of the loop's clock) the task `late` sends its messages back; `sent` has
     the offsets of messages that a broker accepted. The call finishes the other messages."""
 

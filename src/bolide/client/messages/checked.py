@@ -11,7 +11,6 @@ The decorator `documented` adds these texts to a class as the section "Arguments
 from __future__ import annotations
 
 import inspect
-import textwrap
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial, update_wrapper
@@ -201,6 +200,8 @@ class _PlainSignature(inspect.Signature):
 
 
 def _with_arguments(doc: str, hints: Mapping[str, Any]) -> str:
+    import textwrap  # only to show a docstring
+
     lines = ["Arguments:"]
     for name, hint in hints.items():
         option = _option(hint)

@@ -6,8 +6,9 @@ empty last field would be lost by Java's ``split`` and fail its decoder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from bolide.client.messages.send_result import DEFAULT_REGION
 from bolide.errors import ProtocolError
@@ -22,8 +23,7 @@ SUCCESS, TIME_OUT, EXCEPTION, RETURNED_NULL, FAILED = range(5)
 """Ordinals of Java's ConsumeReturnType, the `context_code` of a SubAfter line."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceBean:
+class TraceBean(Struct, frozen=True):
     """One message of a step; each kind of step uses some of the fields. `keys` are separated by spaces.
 
     `transaction_state` is one of Java's names: COMMIT_MESSAGE, ROLLBACK_MESSAGE, UNKNOW. `from_check` is True if the
@@ -44,8 +44,7 @@ class TraceBean:
     from_check: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TraceContext:
+class TraceContext(Struct, frozen=True):
     """One step. `kind` is ``Pub``, ``SubBefore``, ``SubAfter`` or ``EndTransaction``, `timestamp` ms since 1970,
     `cost_ms` its duration.
 
