@@ -7,9 +7,12 @@ import asyncio
 import pytest
 
 from bolide.client import ClientStateError, Message, MessageRefused, RequestTimeout, TooFast
+from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.command import Command
+from proof.kit.waiting import until
 from tests.client.patient import Producer
+from tests.client.producing.holding_broker import HoldingBroker, texts
 from tests.client.scripted_broker import ScriptedBroker
 
 
@@ -63,16 +66,20 @@ async def test_submit_does_not_take_the_place_of_a_send_that_waits(broker: Scrip
     assert len(raised) == 1
 
 
-async def test_send_many_waits_for_its_turn(broker: ScriptedBroker) -> None:
-    async with Producer("P", broker.address, max_in_flight=3) as producer:
-
-        async def send() -> None:
-            for _ in range(20):
-                await producer.send(Message("T", b"x"))
-
-        many = producer.send_many([Message("T", b"y", sharding_key="k") for _ in range(9)])
-        *_, outcomes = await asyncio.gather(send(), send(), send(), many)
-    assert not any(isinstance(each, BaseException) for each in outcomes)
+async def test_a_later_send_does_not_take_the_place_of_a_list_that_waits() -> None:
+    with HoldingBroker() as broker:
+        async with Producer("P", broker.address, max_in_flight=2) as producer:
+            await producer.send(Message("T", b"route"))
+            broker.holds = True
+            first = asyncio.ensure_future(producer.send(Message("T", b"first")))
+            await until(lambda: bool(broker.unsent), "a request in flight")
+            many = asyncio.ensure_future(producer.send_many(texts(2)))
+            later = asyncio.ensure_future(producer.send(Message("T", b"later")))
+            await asyncio.sleep(0)
+            broker.let_go()
+            await asyncio.gather(first, many, later)
+    stored = [decode_records(record)[0].body for record in broker.stored["T", 0]]
+    assert stored.index(b"later") > stored.index(b"m1")
 
 
 async def test_a_request_before_the_start_is_rejected(broker: ScriptedBroker) -> None:
