@@ -81,13 +81,13 @@ class Surroundings(Struct, frozen=True):
     settings: Callable[[], dict[str, str]]
     """Every setting in force, by Java key."""
     update: Callable[[dict[str, str]], str | None]
-    """Changes settings. Returns the reason if it cannot, else None."""
+    """Changes settings. Returns None on success, otherwise the reason."""
     machine: Callable[[], MachineUse]
     """Returns the resource use of process and store."""
     clock: Callable[[], int]
     """The current time, for work that watches how long it takes."""
     ask_route: Callable[[str], None] | None
-    """Fetches a topic's route from a name server. None without a name server."""
+    """Fetches a topic's route from a name server, or None without a name server."""
     log: logging.Logger
 
 
@@ -123,7 +123,7 @@ class BrokerTables(Struct, frozen=True):
 
 
 class BrokerParts:
-    """The tables and services of one broker, put together."""
+    """The connected tables and services of one broker."""
 
     def __init__(
         self,
@@ -215,12 +215,12 @@ class BrokerParts:
         return self.user_admin, acl_admin, EngineService(options), self.untold, away
 
     def plain_gate(self, options: BrokerOptions, accounts: Accounts) -> PlainGate:
-        """Return the authorizer of every request, with aclEnable."""
+        """Return the ACL 1 authorizer, which aclEnable selects."""
         access = options.access
         return PlainGate(accounts, self.services.table.rows, access.authorization_strict, access.full_users)
 
     def gate(self, options: BrokerOptions) -> Gate | None:
-        """Return the authorizer of every request with authenticationEnabled, else None."""
+        """Return the ACL 2 authorizer, or None if authenticationEnabled is false."""
         if not options.access.authentication_enabled:
             return None
         rules = Rules.of(options.access, options.place.broker_cluster_name)

@@ -1,8 +1,8 @@
 """A running broker: store, services, sockets, threads and timers for one `BrokerOptions`.
 
 `BrokerNode` is the object inside a loop; `node/broker_process.py` runs it as a process. Start order: check settings,
-bind ports, recover the store, load tables, serve ports, register. A stop runs in reverse order, and so does the cleanup
-of a failed start.
+bind ports, recover the store, load tables, serve ports, register. A stop, and the cleanup of a failed start, run in
+reverse order.
 """
 
 from __future__ import annotations
@@ -362,7 +362,7 @@ class BrokerNode:
                 channel.link.abort()  # a client that does not read its last bytes
 
     def _write_tables(self) -> None:
-        """Last step of a stop: store offsets of groups even if the last write of the log fails."""
+        """Write all tables, the last step of a stop. Keeps group offsets even if the last write of the log fails."""
         if self._served:
             self._configs.write_all_now()
 
@@ -402,7 +402,7 @@ class BrokerNode:
         return found
 
     def _update(self, changes: dict[str, str]) -> str | None:
-        """Change settings of the running broker. Return the reason if it cannot, else None."""
+        """Change settings of the running broker. Return None on success, otherwise the reason."""
         refusal = self._live.update(changes, self._apply)
         if refusal is None:
             self.options = self._live.options

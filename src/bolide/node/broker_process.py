@@ -23,8 +23,8 @@ def run_broker(
 ) -> int:
     """Run a broker as this process until it is stopped. Return the exit status (node/process/exit_codes.py).
 
-    `flags`: settings by Java key, which take precedence over the file `conf`. `follow_stdin`: stop at the end of
-    standard input.
+    `flags`: settings by Java key, which take precedence over the file `conf`. `follow_stdin`: stop when standard input
+    ends. `tell`: called with the reason if the broker cannot start or had to stop.
     """
     found = daemon_settings(BrokerOptions, (flags, conf), kept_settings, lambda options: options.process, log, tell)
     if found is None:

@@ -1,4 +1,4 @@
-"""Opens and recovers the store of a broker, and makes the filters that its dispatch uses."""
+"""Opens and recovers the store of a broker, and creates the filters that its dispatch uses."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ def store_root(options: BrokerOptions) -> str:
 def consumer_filters(
     options: BrokerOptions, effects: Effects, now: int, store_time: Callable[[int], int]
 ) -> ConsumerFilters:
-    """Return the table of filters, empty, with the expression types that are installed. `store_time`: see
-    `ConsumerFilters`."""
+    """Return an empty filter table for the installed expression types. `store_time`: see `ConsumerFilters`."""
     expression_types = ExpressionTypes(
         partial(plugins.find, plugins.EXPRESSION_TYPES),
         options.filters.max_filter_length,
@@ -43,7 +42,7 @@ def consumer_filters(
 def loaded_store(
     options: BrokerOptions, world: NodeWorld, filters: ConsumerFilters, now: int, log: logging.Logger
 ) -> tuple[MessageStore, RecoveryReport]:
-    """Return the recovered store and the report. Release the lock of the store if recovery fails."""
+    """Return the recovered store and its recovery report. If recovery fails, the lock of the store is released."""
     files, root = world.files, store_root(options)
     store = MessageStore(
         files, root, StoreShape.of(options.shape), options.store, filters.calc_bitmap, store_resources(world)

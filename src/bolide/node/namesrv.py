@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("bolide.namesrv")
 FOLDER: Final = "~/namesrv"
-"""Folder in which Java stores the files of a name server."""
+"""Default folder of a name server's files, as in RocketMQ."""
 
 
 class NamesrvNode:
     """One name server in the running loop. Implements `node.ports.peers.Answers`.
 
-    `conf`: file in which changes at run time are stored; None: the file that the options specify. `world`: environment
-    of the node; None: the real one.
+    `conf`: file in which changes at run time are stored, or None for the file that the options specify. `world`:
+    environment of the node, or None for the real one.
     """
 
     def __init__(self, options: NamesrvOptions, conf: str | None = None, world: NodeWorld | None = None) -> None:
@@ -228,7 +228,7 @@ def run_namesrv(
     follow_stdin: bool = False,
     tell: Told = told_to_nobody,
 ) -> int:
-    """Run a name server as this process until it is stopped. Return its exit status (process/exit_codes.py)."""
+    """Run a name server as this process until it is stopped. Return its exit status (node/process/exit_codes.py)."""
     found = daemon_settings(NamesrvOptions, (flags, conf), kept_settings, lambda options: options, log, tell)
     if found is None:
         return BAD_CONFIG

@@ -55,7 +55,7 @@ class Child:
         self.port_option = port_option
         self.address = ""
         self.reason = ""
-        """Reported reason why it could not start or had to stop; "" if none was reported."""
+        """Reported reason why it could not start or had to stop, or "" if it reported none."""
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -65,11 +65,11 @@ class Child:
             *python("-m", "bolide.node.processes", self.kind, json.dumps(self.flags)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C in a terminal reaches the parent alone, which stops them in order
+            start_new_session=True,  # Ctrl-C in a terminal reaches only the parent, which stops the children in order
         )
 
     async def ready(self) -> bool:
-        """Wait until it serves. Return False if it exits first (`returncode` is then its status)."""
+        """Wait until the server is ready. Return False if the process exits first (`returncode` is then its status)."""
         process = self.process
         assert process is not None and process.stdout is not None
         while line := await process.stdout.readline():

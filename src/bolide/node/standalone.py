@@ -158,7 +158,7 @@ class Standalone:
         self._asked = asyncio.Event()
         self._status = STOPPED
         self._why = ""
-        """Which part failed and ended all, and why."""
+        """Name of the child whose failure stopped the supervisor, with the reason, or ""."""
         self._alive = sum(1 for child in children if child.kind == "broker")
 
     async def run(self) -> int:
@@ -176,7 +176,7 @@ class Standalone:
                 await self._supervise_all()
         finally:
             await self._stop_all()
-        if self._why:  # after all that the other parts log as they stop
+        if self._why:  # after everything that the other children log while they stop
             log.error("standalone has stopped: %s", self._why)
         return self._status
 

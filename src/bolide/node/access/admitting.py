@@ -1,4 +1,4 @@
-"""Makes the authorizer of a broker, which its executor asks before each handler."""
+"""Creates the authorizer of a broker, which the executor calls before each handler."""
 
 from __future__ import annotations
 

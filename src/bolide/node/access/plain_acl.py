@@ -17,11 +17,11 @@ from bolide.errors import BolideError, ConfigError
 from bolide.node.machine.node_world import NodeWorld
 
 LOOK_S: Final = 1.0
-"""Seconds between two looks at the files."""
+"""Interval between checks of the files, in seconds."""
 FILE: Final = "plain_acl.yml"
 FOLDER: Final = "acl"
 DEEPEST: Final = 8
-"""Folders within folders."""
+"""Maximum nesting depth of folders below `FOLDER`."""
 Contents = list[tuple[str, bytes]]
 
 
@@ -55,7 +55,7 @@ class PlainAcl:
         self._task = asyncio.create_task(self._keep())
 
     def stop(self) -> None:
-        """Stop. A running check ends on its own."""
+        """Stop periodic checks. Does not wait for a running check."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -79,7 +79,7 @@ class PlainAcl:
                 self._log.error("keeping the old accounts, because the account files are invalid: %s", error)
 
     def _contents(self) -> Contents:
-        """Return the files with their content, in RocketMQ's order."""
+        """Return the files with their content, in RocketMQ's order. Raises `BadAccounts`."""
         paths: list[str] = []
         self._collect(f"{self._folder}/{FOLDER}", DEEPEST, paths)
         found = []

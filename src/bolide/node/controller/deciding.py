@@ -56,7 +56,7 @@ class Deciding:
         self.answer(self._controller.note_confirmed(name), lambda _: None)
 
     async def stop(self) -> None:
-        """Cancel waiting work."""
+        """Cancel pending requests and elections."""
         await end_tasks(self._tasks)
 
     async def _answered(self, opened: Open, then: Callable[[SetDecision], object]) -> None:

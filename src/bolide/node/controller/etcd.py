@@ -1,4 +1,4 @@
-"""Client of etcd (3.4 and newer) by its JSON gateway: ranges, transactions, leases.
+"""Client of etcd (3.4 and newer) that uses its JSON gateway: ranges, transactions, leases.
 
 The gateway takes one POST per request, which `http_exchange` makes through the `World`. Python's etcd clients use gRPC
 with its own threads and sockets, which cannot be simulated.
@@ -81,7 +81,8 @@ class TxnResult(NamedTuple):
 
 
 class Etcd:
-    """An etcd cluster, given its members. Methods raise `StoreUnavailable`."""
+    """Client of an etcd cluster with these members. `seconds`: timeout of a request to one member. Methods raise
+    `StoreUnavailable`."""
 
     def __init__(self, world: World, members: list[Endpoint], seconds: float) -> None:
         self._world = world
@@ -100,7 +101,7 @@ class Etcd:
     async def keep_alive(self, lease: int) -> int:
         """Renew a lease. Return its new lifetime in seconds, or 0 if it has expired."""
         renewed = (await self._ask("lease/keepalive", {"ID": str(lease)}, _Renewed)).result
-        if renewed is None:  # a member without a leader responds so, with status 200
+        if renewed is None:  # a member without a leader responds like this, with status 200
             raise StoreUnavailable("etcd is unavailable: its member cannot renew a lease")
         return renewed.ttl
 
@@ -181,7 +182,7 @@ def _entries(page: _Range) -> list[EtcdEntry]:
 
 
 def _plain(text: str) -> bytes:
-    """Decode bytes of the gateway."""
+    """Decode base64 text of the gateway."""
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as error:
@@ -189,7 +190,7 @@ def _plain(text: str) -> bytes:
 
 
 def coded(data: bytes | str) -> str:
-    """Encode bytes for the gateway."""
+    """Encode bytes for the gateway as base64."""
     return base64.b64encode(data.encode() if isinstance(data, str) else data).decode()
 
 
@@ -200,7 +201,7 @@ def _after(prefix: str) -> bytes:
 
 
 def range_of(begin: bytes, end: bytes, limit: int = 0) -> dict[str, Any]:
-    """Return a range, as a request or a part of one."""
+    """Return a range request for the keys from `begin` to `end` (exclusive). `limit`: maximum keys, or 0 for all."""
     return {"key": coded(begin), "range_end": coded(end), "limit": str(limit)}
 
 

@@ -42,10 +42,10 @@ class EtcdStore:
         self._lives_until = 0.0
         """Earliest time at which the lease may expire, by the monotonic clock."""
         self._leader_key = 0
-        """Revision of this controller's key `leader`; 0 if it is not the leader."""
+        """Revision of this controller's key `leader`, or 0 if it is not the leader."""
         self._leadership = Leadership()
         self._changed = asyncio.Event()
-        """Set whenever the leader has changed or is uncertain."""
+        """Set when this controller gains the leadership, or may have lost it."""
         self._in_doubt = False
         self._looking = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -56,8 +56,8 @@ class EtcdStore:
 
     @property
     def leadership(self) -> Leadership:
-        """The leader as of the last check. Unknown once that is older than a lease, because there may be another
-        leader."""
+        """The leader at the last check, or unknown if the lease may have expired: another controller may be the leader
+        then."""
         return self._leadership if self.reached else Leadership(None, self._leadership.peers)
 
     @property
@@ -98,7 +98,7 @@ class EtcdStore:
         return found
 
     async def change(self, value: ReplicaSet, expected: int) -> int:
-        """Compare-and-set one set."""
+        """Store a set if its revision in etcd is `expected`. Return the new revision."""
         if not self.leads:
             raise LeadershipLost("the lease in etcd has ended")
         key = f"{self._root}sets/{value.name}"
@@ -158,7 +158,7 @@ class EtcdStore:
             await asyncio.sleep(self._lease_seconds / RENEWALS)
 
     async def _renew(self) -> None:
-        """Renew or create the lease. It is valid for its lifetime from the time of the request, at least."""
+        """Renew or create the lease. Its lifetime is counted from the time of the request, before etcd starts it."""
         if self._lease:
             asked = self._world.monotonic()
             seconds = await self._etcd.keep_alive(self._lease)

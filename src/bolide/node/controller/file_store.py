@@ -42,7 +42,7 @@ class _File(Struct, frozen=True):
 class FileStore:
     """Implements `controller.consensus.ConsensusStore` for a single controller, which is the leader from the start.
 
-    Raises `FileLocked` if another process uses the folder, and `StateDamaged` for an unreadable file.
+    `start` raises `FileLocked` if another process uses the folder, and `StateDamaged` for an unreadable file.
     """
 
     def __init__(self, world: NodeWorld, path: str, me: Member) -> None:
@@ -65,7 +65,7 @@ class FileStore:
 
     @property
     def leadership(self) -> Leadership:
-        """This controller is always the leader, without peers."""
+        """This controller as the leader, without peers."""
         return Leadership(self._me, (self._me,))
 
     @property
@@ -97,7 +97,7 @@ class FileStore:
         }
 
     async def change(self, value: ReplicaSet, expected: int) -> int:
-        """Compare-and-set one set."""
+        """Store a set if its revision in the file is `expected`. Return the new revision."""
         async with self._writing:
             if not self._certain:
                 raise LeadershipLost(f"{self._path} could not be written: no decision is made until it can be")

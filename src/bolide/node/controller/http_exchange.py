@@ -1,4 +1,4 @@
-"""Sends one HTTP/1.0 POST with a JSON body. The response ends with the connection."""
+"""Sends one HTTP/1.0 POST with a JSON body. The response ends when the server closes the connection."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Endpoint(NamedTuple):
 
 
 async def post(world: World, to: Endpoint, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
-    """Return status and body of the response. Raises `ExchangeFailed`."""
+    """Return status and body of the response. Raises `ExchangeFailed` if no complete response arrives within
+    `seconds`."""
     exchange: _Exchange | None = None
     try:
         async with asyncio.timeout(seconds):
@@ -107,7 +108,7 @@ class _Exchange:
             self.answer.set_result(b"".join(self._parts))
 
     def pause_writing(self) -> None:
-        """Does nothing: requests are short."""
+        """Do nothing: requests are short."""
 
     def resume_writing(self) -> None:
-        """Does nothing: requests are short."""
+        """Do nothing: requests are short."""

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("bolide.controller")
 FOLDER: Final = "~/controller"
-"""Folder in which Java stores the settings file of a controller."""
+"""Default folder of a controller's settings file, as in RocketMQ, and of its decisions."""
 PAUSE_S: Final = 1.0
 """Pause between two attempts to reach the engine."""
 
@@ -60,8 +60,8 @@ PAUSE_S: Final = 1.0
 class ControllerNode:
     """One controller in the running loop. Implements `node.ports.peers.Answers`.
 
-    `conf`: file in which changes at run time are stored; None: the file that the options specify. `world`: environment
-    of the node; None: the real one.
+    `conf`: file in which changes at run time are stored, or None for the file that the options specify. `world`:
+    environment of the node, or None for the real one.
     """
 
     def __init__(self, options: ControllerOptions, conf: str | None = None, world: NodeWorld | None = None) -> None:
@@ -279,7 +279,7 @@ class ControllerNode:
 
 
 def absolute(path: str) -> str:
-    """Return an absolute path."""
+    """Return an absolute path, with `~` expanded."""
     return str(expanded(path).absolute())
 
 
@@ -289,7 +289,7 @@ def run_controller(
     follow_stdin: bool = False,
     tell: Told = told_to_nobody,
 ) -> int:
-    """Run a controller as this process until it is stopped. Return its exit status (process/exit_codes.py)."""
+    """Run a controller as this process until it is stopped. Return its exit status (node/process/exit_codes.py)."""
     found = daemon_settings(ControllerOptions, (flags, conf), kept_settings, lambda options: options, log, tell)
     if found is None:
         return BAD_CONFIG

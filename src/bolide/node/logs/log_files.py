@@ -30,10 +30,10 @@ class RotatedFile(RotatingFileHandler):
     """A log file and `count` older files, of which path.1 is the newest. The file is locked, because two rotating
     processes would lose lines.
 
-    A day is divided into periods of `age` hours (0: no periods). The first line of another period starts a new file.
-    One thread writes with `emit`, which takes no lock: at exit, `logging` locks, flushes and closes all handlers, and
-    must not wait there for a disk that hangs. Raises `OSError` if the file cannot be opened, `BlockingIOError` if
-    another process writes it.
+    A day is divided into periods of `age` hours (0: no periods). The first line of a new period starts a new file. One
+    thread writes with `emit`, which takes no lock: at exit, `logging` locks, flushes and closes all handlers, and must
+    not wait there for a disk that hangs. Raises `OSError` if the file cannot be opened, `BlockingIOError` if another
+    process writes it.
     """
 
     def __init__(self, path: str, size: int, age: int, count: int) -> None:
@@ -72,14 +72,14 @@ class RotatedFile(RotatingFileHandler):
         assert offset is not None
         return int(when + offset.total_seconds()) // self._age
 
-    def shouldRollover(self, record: logging.LogRecord) -> bool:  # a name of logging's
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # name defined by logging
         """Return whether this line starts a new file."""
-        full = bool(super().shouldRollover(record))  # reopens the file if the last rotation could not
+        full = bool(super().shouldRollover(record))  # also reopens the file if the last rotation failed to
         period = self._period_of(record.created)
         before, self._period = self._period, period
         return full or before not in (_NO_PERIOD, period)
 
-    def doRollover(self) -> None:  # a name of logging's
+    def doRollover(self) -> None:  # name defined by logging
         """Start a new file."""
         period = self._period
         super().doRollover()
@@ -93,7 +93,7 @@ class RotatedFile(RotatingFileHandler):
             self._failing = False
             log.warning("logFile = %s is writable again", self.baseFilename)
 
-    def handleError(self, record: logging.LogRecord) -> None:  # a name of logging's
+    def handleError(self, record: logging.LogRecord) -> None:  # name defined by logging
         """Report once that lines are lost."""
         self._wrote = False
         if not self._failing:
@@ -102,7 +102,7 @@ class RotatedFile(RotatingFileHandler):
 
 
 class FileLog(logging.Handler):
-    """Passes lines to the writer thread. Its formatter formats the line."""
+    """Formats lines with its formatter, and passes them to the writer thread."""
 
     def __init__(self, file: RotatedFile) -> None:
         super().__init__()

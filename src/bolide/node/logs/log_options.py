@@ -1,4 +1,4 @@
-"""The settings of a log, which every kind of daemon has."""
+"""Log settings that every server has."""
 
 from __future__ import annotations
 

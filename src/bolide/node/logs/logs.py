@@ -72,7 +72,7 @@ def start_logging(level: int = logging.INFO) -> None:
 
 
 def configure_logging(options: LogOptions) -> None:
-    """Configure format and levels: `WARNING`, or `bolide.broker=DEBUG;bolide.routes=ERROR`.
+    """Configure format, levels and log file. Levels are `WARNING`, or `bolide.broker=DEBUG;bolide.routes=ERROR`.
 
     Raises `ConfigError` for an invalid level or logger, and for a file that cannot be written.
     """
@@ -107,7 +107,7 @@ def parse_levels(levels: str) -> dict[str, str]:
 
 
 def dropped_lines() -> dict[str, int]:
-    """Return the number of dropped lines of each handler: by "stderr" and "file"."""
+    """Return the number of dropped lines per handler. The keys are "stderr" and "file"."""
     found: dict[str, int] = {}
     for handler in logging.getLogger().handlers:
         lines = getattr(handler, "lines", None)

@@ -1,7 +1,8 @@
 """Authorizes requests, and writes an audit line for each request that administers this broker.
 
-The line contains user, address, request and result. Header fields are included; bodies are not, because they may
-contain passwords. The user name is the one that the request claims if no signature is required.
+The line contains user, address, request, header fields and result, and the names of topics and groups in the body. The
+rest of the body is omitted, because it may contain passwords. If no signature is required, the user is the one that the
+request claims.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class _Named(msgspec.Struct, rename="camel"):
 
 
 class Admission:
-    """Authorization of one broker. Without an authorizer every request is allowed."""
+    """Authorizes and audits the requests of one broker. Without an authorizer every request is allowed."""
 
     def __init__(self, table: RequestTable[Channel, Outcome], gate: RequestGate | None) -> None:
         self._log = logging.getLogger(LOG_NAME)

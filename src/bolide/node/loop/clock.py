@@ -1,7 +1,7 @@
 """Clock of one node. `now` never jumps, even if the wall clock is changed; `offset` converts it to the wall clock.
 
 `now` is the wall clock at the start of the node plus the time elapsed since. All deadlines use it. If the wall clock is
-changed, `offset` (wall clock minus `now`) follows once the new time has lasted for `CONFIRM_MS`. So a clock that is
+changed, `offset` (wall clock minus `now`) changes once the new time has lasted for `CONFIRM_MS`. So a clock that is
 wrong for a short time does not affect the store.
 """
 
@@ -28,7 +28,7 @@ class Clock:
         self._steady: Callable[[], int] | None = steady
         self._base: int = wall() - (steady_ms() if steady is None else steady())
         self.offset: int = 0
-        """Add it to `now` to label something with the time of the wall clock."""
+        """Wall clock minus `now`, in ms. Add it to `now` for timestamps."""
         self._seen: int = 0
         self._since: int = -1
         self._next_look: int = 0

@@ -36,7 +36,7 @@ class ColdReads:
         self._waiting: weakref.WeakSet[ColdRequest] = weakref.WeakSet()
 
     def around(self, table: RequestTable[Channel, Outcome]) -> None:
-        """Wrap the handlers whose routes declare that they read."""
+        """Wrap the handlers of routes that declare disk reads."""
         for code, row in table.rows.items():
             if row.reads is not DiskReads.NONE:
                 table.handlers[code] = self._wrapped(table.handlers[code], row.reads is DiskReads.MANY)

@@ -21,7 +21,7 @@ from bolide.remoting.command import Command, make_response
 
 @final
 class DurableReplies:
-    """Delayed responses. `answer` sends one, `leave` sends one that also waited for the log."""
+    """Delayed responses. `answer` sends a response. `leave` sends one whose record is already in the log."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class DurableReplies:
         self._held: list[tuple[Channel, Command, Response]] = []
         self._write: TableWrite | None = None
         self.count: int = 0
-        """Turns whose tables are being written."""
+        """Number of turns whose tables are being written."""
 
     def hold(self, channel: Channel, command: Command, response: Response) -> None:
         """Hold a response until the tables changed in this turn are on disk."""

@@ -49,7 +49,7 @@ class ExecutorLinks(NamedTuple):
     replication: Replication | None = None
     """Replication of the log, or None for a standalone broker."""
     admits: Callable[[Channel, Command], Command | None] | None = None
-    """Returns the error response to a denied request, else None. None if all requests are allowed."""
+    """Returns the error response to a denied request, or None to allow it. Unset if all requests are allowed."""
     send_away: SendAway | None = None
     """Sends a message to another broker set. None without acting masters."""
 
@@ -415,8 +415,8 @@ class Executor:
             self._finish(asked, None, now)
 
     def closed(self, channel: Channel, now: int) -> None:
-        """Called when a connection has closed: drop its waiters, notify the services, and complete requests that
-        wait for it."""
+        """Called when a connection has closed: drop its waiters, notify the services, and complete requests that wait
+        for its response."""
         channel.alive = False
         self.outbox.closed(channel)
         self._waiters.drop(channel)

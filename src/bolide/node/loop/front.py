@@ -15,7 +15,7 @@ from bolide.remoting.command import Command
 from bolide.transport.server import ServerConnection
 
 LIGHT_AT_ONCE: Final = 32
-"""Weight of light requests (declared in their routes) after which the clock is read. It is also read after each other
+"""The clock is read after light requests (declared in their routes) of this total weight, and after every other
 request."""
 REFUSALS_MS: Final = 1000
 """Interval between log lines about refused connections."""
@@ -87,9 +87,9 @@ class Front:
         self._now: int = 0
         """Start time of the current read."""
         self._light: int = 0
-        """Weight of its light requests since the clock was last read."""
+        """Weight of the light requests of this read since the clock was last read."""
         self._since: int = -1
-        """Time since which the rest of the read waits for another turn; -1 while this turn has time."""
+        """Time (ms) since which the rest of the read has waited for another turn, or -1 if this turn has time left."""
 
     def connected(self, connection: ServerConnection) -> Channel | None:
         """Create the channel of a new connection. Return None if the limit of connections is reached."""

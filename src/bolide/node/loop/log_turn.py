@@ -1,6 +1,6 @@
 """The log's part of a turn: one write, the flush, dispatch, and the responses that wait for them.
 
-The executor defers the response of a send. It is sent from here once the log has its record, or fails.
+The executor defers the response of a send. This module sends it once the log contains the record or has failed.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ AT_ONCE: Final = 128 * 1024
 
 @final
 class WaitingRequest:
-    """A waiting request. `again` continues it, or is None if it has not started. `since`: time (ms) since which it
-    waits for a turn; -1 if it waits for its peer or is not counted."""
+    """A waiting request. `again` continues it, or is None if it has not started. `since`: time (ms) since which it has
+    waited for a turn, or -1 if it waits for its peer or is not counted."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Outbox:
         self._waiting: dict[int, deque[WaitingRequest]] = {}
         self._ready: list[Channel] = []
         self.unread: i64 = 0
-        """Bytes that all peers together had left unread when they were last written to."""
+        """Total bytes that the peers had not read at the last write to each of them."""
 
     # ---- frames
 
@@ -79,7 +79,7 @@ class Outbox:
                 self._write(channel)
 
     def write_all(self) -> None:
-        """End of a turn: one write per connection."""
+        """Write the queued frames, one write per connection. Called at the end of a turn."""
         dirty = self._dirty
         if dirty:
             self._dirty = []
@@ -120,8 +120,8 @@ class Outbox:
         return len(self._ready)
 
     def waiting_for_turn(self, codes: frozenset[int]) -> tuple[int, int]:
-        """Return how many requests with these codes wait for a turn, and the time (ms) since which the oldest one
-        waits."""
+        """Return how many requests with these codes wait for a turn, and the time (ms) since which the oldest one has
+        waited."""
         count = 0
         first = 0
         for requests in self._waiting.values():

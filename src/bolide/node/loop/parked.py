@@ -39,7 +39,7 @@ class ParkedReply:
         self.first_end: i64 = offset
         """Physical end of the first of its records."""
         self.sends: int = 1
-        """Number of sends of `response`."""
+        """Number of sends that `response` answers."""
 
     def comes_late(self, code: int) -> None:
         """Change a successful response to a code for records that may be lost. A response that reports another failure
@@ -50,7 +50,7 @@ class ParkedReply:
     def fail(self, remark: str) -> None:
         """Change the response to an error, because the records or their topic may be lost.
 
-        `remark` may contain a file name with invalid text.
+        `remark` may contain a file name that cannot be encoded as UTF-8.
         """
         self.response.code = SERVICE_NOT_AVAILABLE
         self.response.remark = remark.encode(errors="replace").decode()
@@ -94,8 +94,8 @@ class ParkedReplies:
         end = len(waiting)
         if end > self._head and waiting[end - 1].offset > entry.offset:
             at = self._after(entry.offset)
-            # It belongs to an older record, like a repeated end of a transaction. At the end of the queue it would
-            # imply that everything before it is confirmed.
+            # The response belongs to an older record, for example a repeated end of a transaction. At the end of the
+            # queue it would imply that everything before it is confirmed.
             entry.deadline = min(entry.deadline, waiting[at].deadline)
             waiting.insert(at, entry)
         else:

@@ -11,7 +11,8 @@ from bolide.remoting.command import Command
 
 @final
 class PendingRequest:
-    """`channel` sent `command`. Its response is the result of `ask.then` for the other client's response."""
+    """A request to a client on behalf of `command`, which `channel` sent. `ask.then` turns the client's response into
+    the outcome of `command`."""
 
     def __init__(self, channel: Channel, command: Command, ask: Ask, deadline: int) -> None:
         self.channel: Channel = channel

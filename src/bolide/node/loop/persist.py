@@ -1,7 +1,7 @@
 """Stores tables as files: config/<name>.json is written atomically off the loop. Its .bak is loaded if the file is
 unreadable or does not match its checksum (`table_sums`).
 
-RocketMQ's ConfigManager; rules of writing and loading in docs/protocol/store.md 10.
+Corresponds to RocketMQ's ConfigManager. docs/protocol/store.md 10 lists the rules of writing and loading.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger("bolide.persist")
 
 
 class PersistWaiter:
-    """A callback to call when all of its tables are on disk."""
+    """Calls `then(error)` once `tables` tables are written or have failed. `error` is "" on success."""
 
     def __init__(self, tables: int, then: Callable[[str], None]) -> None:
         self._left = tables
@@ -91,10 +91,11 @@ class ConfigFiles:
         """Durations of successful table writes, from the change to the file."""
         self.failed_writes: int = 0
         self.damaged: int = 0
-        """Number of tables that `load` read from their .bak, because the file could not be read or did not match."""
+        """Number of tables that `load` read from their .bak, because the file was unreadable or did not match its
+        checksum."""
 
     def path(self, name: str) -> str:
-        """The file of a table."""
+        """Return the path of a table's file."""
         return f"{self._folder}/{name}.json"
 
     def load(self) -> list[str]:
@@ -113,7 +114,7 @@ class ConfigFiles:
         return loaded
 
     def _load(self, name: str, table: Table) -> bool:
-        """Return False if there is no such file."""
+        """Load a table from its file or its .bak. Return False if neither exists."""
         path = self.path(name)
         wrong = ""
         for candidate in (path, path + ".bak"):

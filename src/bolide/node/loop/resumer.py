@@ -1,4 +1,4 @@
-"""Repeats requests: waiters that woke, cold requests whose data was loaded, and requests whose peer has read.
+"""Resumes requests: woken waiters, cold requests whose data was loaded, and requests whose peer has read its responses.
 
 Each request first checks in the outbox whether its peer accepts another response. So a peer that does not read receives
 no messages in the meantime.
@@ -26,7 +26,8 @@ WOKEN_MS: Final = 1
 REST_MS: Final = 5
 """Maximum time per later turn for the remaining woken requests."""
 MOST_WOKEN: Final = 20_000
-"""Maximum number of woken requests that wait for a turn. Above it, their peers are not read until they have run."""
+"""Maximum number of woken requests that wait for a turn. The peers of further requests are not read until those have
+run."""
 WOKEN_AT_ONCE: Final = 16
 """Number of woken requests to run before the clock is read."""
 COLD_ROUNDS: Final = 8
@@ -35,7 +36,7 @@ COLD_ROUNDS: Final = 8
 
 @final
 class Resumer:
-    """Resumed requests of one executor, which provides the functions to start, settle and fail a request."""
+    """Resumes the requests of one executor, which provides the functions to start, settle and fail a request."""
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class Resumer:
 
     def _run_waiting(self, channel: Channel, now: int, end: int) -> int:
         """Run requests of the channel until none is left, the peer must read, or the time limit is reached. Return the
-        time."""
+        current time."""
         while channel.alive:
             waiting = self._outbox.next(channel)
             if waiting is None:

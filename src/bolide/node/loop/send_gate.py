@@ -14,7 +14,7 @@ from bolide.remoting.command import Command, make_response
 
 @final
 class SendGate:
-    """`busy`: remark with which sends are rejected until the next `look`; "" if they are accepted."""
+    """`busy`: remark that rejects sends until the next `look`, or "" if sends are accepted."""
 
     def __init__(self, options: BrokerOptions, parked: ParkedReplies, patience_ms: int) -> None:
         """`patience_ms`: time after which the response of a send is overdue."""

@@ -1,7 +1,7 @@
 """The services of one server: the table of request codes, a heap of due times, and the hooks of each service.
 
-A new service is one more element of the list passed to `Services`. Overridden hooks are looked up once here, so a turn
-has no cost for the others.
+A new service is one more element of the list passed to `Services`. Overridden hooks are looked up once here, so hooks
+that a service does not override cost nothing per turn.
 """
 
 from __future__ import annotations

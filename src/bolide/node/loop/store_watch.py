@@ -29,7 +29,7 @@ class StoreUpkeep(Service):
 
 
 class StoreWatch(Service):
-    """Checks the store once per second. Serves no requests. `log`: a logger."""
+    """Checks the store once per second, and logs problems. Serves no requests."""
 
     def __init__(self, store: MessageStore, log: logging.Logger, now: int) -> None:
         self._store = store

@@ -55,8 +55,8 @@ class TableSums:
         if stored is None:
             stored = self._look(path)
         listed = [_sum(data), *stored]
-        # Crash after this line: the table has the content before, which is listed. If the power fails within it, the
-        # file may be torn, and the next start compares nothing.
+        # After a crash here, the table has its previous content, whose checksum is listed. A power failure during this
+        # write may leave a torn file of checksums; the next start then compares nothing.
         self._write_sums(_file(path), listed)
         self._listed[path] = listed
         self._files.write_file(path, data)

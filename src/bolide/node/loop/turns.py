@@ -172,7 +172,7 @@ class Turns:
             self._timer = None
         self._timer_at = at
         if at <= now and least <= 1 and self._at_once < TICKS_AT_ONCE:
-            # Run in the next turn, before which sockets are read. Long work needs no pauses.
+            # Run in the next turn, after its sockets are read. Long work needs no pauses.
             self._at_once += 1
             self._ticks = True
             self.schedule()

@@ -12,8 +12,8 @@ class Waits:
         self._executor = executor
 
     def for_turn(self, codes: frozenset[int]) -> tuple[int, int]:
-        """Return the number of requests with these codes that wait for a turn, and the time since which the oldest one
-        waits."""
+        """Return the number of requests with these codes that wait for a turn, and the time (ms) since which the oldest
+        one has waited."""
         return self._executor.outbox.waiting_for_turn(codes)
 
     def oldest_send(self, now: int) -> int:

@@ -1,6 +1,6 @@
 """Writes small state files off the loop. Retries until the newest content of each is on disk.
 
-The name server stores its key-value configuration and its settings in this way.
+The name server stores its key-value configuration in this way. Name server and controller store their settings.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class KeptFiles:
 
 
 async def woken(wake: asyncio.Event, seconds: float) -> None:
-    """Wait for the event for at most this time."""
+    """Wait for the event, for at most `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             await wake.wait()

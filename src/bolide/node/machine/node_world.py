@@ -14,7 +14,7 @@ from bolide.world.real import RealWorld
 
 
 class NodeWorld(World, Protocol):
-    """A `World` with a disk."""
+    """Environment of a server: a `World` with a disk, a clock and the limits of the host."""
 
     @property
     def files(self) -> Files:
@@ -55,7 +55,7 @@ class RealNodeWorld(RealWorld):
         return self._clock if self._clock is not None else Clock()
 
     def memory_bytes(self) -> int:
-        """Return the physical memory."""
+        """Return the physical memory in bytes, or 0 if it is unknown."""
         try:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         except (ValueError, OSError, AttributeError):

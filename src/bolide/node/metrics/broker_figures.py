@@ -1,4 +1,4 @@
-"""Metrics of a broker: RocketMQ's names if it has the metric, otherwise names with the prefix `bolide_`."""
+"""Metrics of a broker. A metric of RocketMQ has RocketMQ's name. Other names have the prefix `bolide_`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MICRO = 0.000001
 PROCESSORS = {
     "send": "send", "pull": "pull", "litePull": "lite_pull", "query": "query_message", "EndTransaction": "transaction",
 }  # fmt: skip
-"""Names of the pools of `POOLS` in RocketMQ's metrics."""
+"""RocketMQ's label of each thread pool in `POOLS`."""
 
 
 @dataclass(frozen=True)

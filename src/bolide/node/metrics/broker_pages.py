@@ -1,4 +1,4 @@
-"""The monitoring pages of a broker: its figures, and whether it is ready."""
+"""The monitoring pages of a broker: its metrics, and whether it is ready."""
 
 from __future__ import annotations
 

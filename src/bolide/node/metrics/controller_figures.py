@@ -1,4 +1,5 @@
-"""Metrics and readiness of a controller. Uses RocketMQ's names if it has the metric."""
+"""Metrics and readiness of a controller. A metric of RocketMQ has RocketMQ's name. Other names have the prefix
+`bolide_`."""
 
 from __future__ import annotations
 
@@ -103,8 +104,8 @@ class ControllerFigures:
 
 
 def controller_troubles(source: ControllerSource) -> list[str]:
-    """Return the reasons why brokers should not use this controller; empty if it is the leader or knows the leader.
-    Thread-safe."""
+    """Return the reasons why brokers should not use this controller, or an empty list if it is the leader or knows the
+    leader. Thread-safe."""
     store, leader = source.store, source.store.leadership.leader
     if not store.reached:
         return ["no decision can be stored: the controllerStore does not respond, or rejects writes"]

@@ -26,11 +26,11 @@ log = logging.getLogger("bolide.monitor")
 
 
 class Monitoring:
-    """The port is bound on creation, with the other ports, so that a port in use stops the start. Call `serve` once the
-    node is ready."""
+    """Monitoring port of one node. Binds the port on creation, with the other ports, so that a port in use stops the
+    start. Call `serve` once the node is ready."""
 
     def __init__(self, world: World, host: str, port: int) -> None:
-        """Raises `CannotListen`."""
+        """Bind the port. Raises `CannotListen`."""
         self._world = world
         self._host = host
         self._port = DaemonPort(world, host, port, f"metricsPromExporterPort = {port}")

@@ -55,7 +55,7 @@ class Batch:
         self.records = records
         self.end = end
         self.wanted = wanted
-        """Size of the record at `end`, if it is longer than the data."""
+        """Size of the record at `end` if it is longer than the data, otherwise 0."""
 
 
 def cut(data: bytes, at: int, segment_size: int) -> Batch:
@@ -95,7 +95,7 @@ class Feed:
         self.offset = -1
         """End offset of the processed records in the log, or -1 without progress."""
         self.limit = NO_LIMIT
-        """End of the log when it was truncated since the records of the current call were read."""
+        """End of the log if it was truncated after the records of the current call were read, otherwise NO_LIMIT."""
         self.busy = False
         self.want = CHUNK
         self.not_before = 0
@@ -108,11 +108,11 @@ class Feed:
 
     @property
     def from_first(self) -> bool:
-        """Whether it also receives records stored before it was first configured."""
+        """Whether the dispatcher also receives records stored before it was first configured."""
         return bool(getattr(self._dispatcher, "from_first", False))
 
     def give(self, data: bytes, at: int, segment_size: int) -> None:
-        """Pass bytes of the log. `told` is called in the thread when they are processed or failed."""
+        """Pass bytes of the log to the thread, which then calls `told` with the result."""
         self.busy, self.limit = True, NO_LIMIT
         self._worker.give(partial(self._hand_over, data, at, segment_size))
 
@@ -291,7 +291,7 @@ class Dispatchers(Table):
         try:
             self._soon(self._taken, feed, batch, error)
         except RuntimeError:
-            return  # the loop is closed: the progress that was written counts
+            return  # the loop is closed: only progress that was written counts
 
     def _taken(self, feed: Feed, batch: Batch, error: str) -> None:
         now = self._clock()
@@ -326,15 +326,15 @@ class Dispatchers(Table):
             self._changed(now)
 
     def _taken_back(self, end: int) -> None:
-        """Called when the log was truncated to `end`, in any thread, or after a failed write. Other records get the
-        offsets of processed ones, and the dispatchers receive them as well."""
+        """Called when the log was truncated to `end`, in any thread, or after a failed write. New records get the
+        offsets of processed ones, so the dispatchers receive them as well."""
         kept = {name: min(offset, end) for name, offset in self._kept.items()}
         lost = kept != self._kept or any(feed.offset > end for feed in self.feeds)
         self._kept = kept
         for feed in self.feeds:
             feed.limit = end  # first, because the loop may be about to advance a feed
             feed.offset = min(feed.offset, end)
-        if lost:  # write it in the next tick: after a crash, a start would find a longer log and accept the old offsets
+        if lost:  # write soon: a start after a crash would find a longer log and accept the old offsets
             self._next_persist, self._dirty = 0, True
 
     def _changed(self, now: int) -> None:

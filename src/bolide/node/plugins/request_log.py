@@ -1,7 +1,7 @@
-"""Logs each request, and each message through the requests that carry it.
+"""Logs requests and the messages that they carry.
 
 A built-in broker hook: ``brokerHooks = requestLog`` for all requests, or the attribute of a topic for its sends, pulls
-and send-backs. Every line of a request has its number. Every line about a message has the id that its producer
+and send-backs. All lines of a request contain its number. All lines of a message contain the id that its producer
 assigned.
 """
 
@@ -37,7 +37,7 @@ _BY_NAME: Final = frozenset(
 
 
 class RequestLog(BrokerHook):
-    """Request log of one broker. Numbers start with 1 at its start."""
+    """Request log of one broker. Numbers start with 1 when the broker starts."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._log = logging.getLogger(LOG_NAME)

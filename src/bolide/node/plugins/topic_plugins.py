@@ -25,7 +25,7 @@ KINDS: Final = {DISPATCHERS: plugins.DISPATCHERS, HOOKS: plugins.HOOKS}
 
 
 class TopicPicks:
-    """Creates the plug-ins that topics name, once each, and tells dispatchers and hooks their topics."""
+    """Creates the plug-ins that topics name, once each, and passes their topics to dispatchers and hooks."""
 
     def __init__(self, dispatchers: Dispatchers, hooked: Hooked, settings: Mapping[str, str]) -> None:
         self._dispatchers = dispatchers

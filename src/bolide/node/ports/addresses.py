@@ -1,7 +1,7 @@
-"""Determines and checks the address that a broker registers, given its listen address: `brokerIP1`.
+"""Determines and checks the address that a broker registers (`brokerIP1`), given its listen address.
 
-Clients connect to the registered address. A broker with an address that does not lead to its port would seem alive but
-be unreachable, so it does not start.
+Clients connect to the registered address. A broker whose registered address does not lead to its port would seem alive
+but be unreachable, so it does not start.
 """
 
 from __future__ import annotations

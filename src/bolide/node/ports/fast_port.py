@@ -1,8 +1,8 @@
 """The fast port of a broker, `listenPort` - 2 (RocketMQ's VIP channel).
 
-Slaves of RocketMQ query the topics of their master at this port, and a master of RocketMQ that returns queries the
-timer's state of its slave there. RocketMQ has no setting for the port, so a configuration that was written for it has
-no line about it.
+Slaves of RocketMQ query the topics of their master at this port, and a restarted master of RocketMQ queries the timer's
+state of its slave there. RocketMQ has no setting for the port, so configurations written for RocketMQ do not mention
+it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ DISTANCE: Final = 2
 
 
 def fast_port(options: BrokerOptions, port: int, world: World, log: logging.Logger) -> DaemonPort | None:
-    """Bind the fast port of the broker at `port`, or return None if it needs none.
+    """Bind the fast port of the broker at `port`. Return None if the broker does not need one.
 
     Raises `CannotListen` if `fastPortEnable` is true. If it is not set, a port in use is only logged: only brokers of
-    RocketMQ need it, and the set may not have any.
+    RocketMQ need the fast port, and the set may not have any.
     """
     wanted = options.place.fast_port_enable
     if wanted == "false" or (not wanted and not options.use_of_fast_port):

@@ -1,4 +1,4 @@
-"""The front ends of a broker: one row for each port that clients connect to."""
+"""The front ends of a broker: one per port that clients connect to."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from bolide.remoting.request_routes import Row
 from bolide.transport.server import Owner
 
 Codec: TypeAlias = Callable[[Owner], Callable[[], Any]]
-"""Returns the factory for the protocols of connections (`BoundPort.serve`). They decode what arrives, and pass commands
-to the owner."""
+"""Returns a protocol factory for `BoundPort.serve`. The protocols decode received bytes, and pass commands to the
+handler."""
 
 
 class FrontEnd(NamedTuple):
-    """One way into a broker."""
+    """A port of a broker, with its protocol and the request codes that it serves."""
 
     port: DaemonPort
     codec: Codec
     """For remoting: `transport.server.accepting` with the limits of the settings, TLS and trusted proxies."""
     serves: Callable[[Row[Any, Any]], bool]
-    """Whether it serves the request code of a row."""
+    """Returns whether the port serves the request code of a route."""

@@ -123,7 +123,7 @@ class Peers:
         self.send(peer, request, answer)
 
     async def close_idle(self) -> None:
-        """Close connections without traffic, until cancelled."""
+        """Periodically close idle connections, until cancelled."""
         while True:
             await asyncio.sleep(IDLE_SWEEP_S)
             idle_ms = self._answers.max_idle_seconds * 1000
@@ -137,7 +137,7 @@ class Peers:
                 elif now - connection.idle_since >= idle_ms:
                     connection.close_idle()
 
-    # ---- what the transport calls
+    # ---- called by the transport
 
     def connected(self, connection: ServerConnection) -> Peer | None:
         """Accept a connection, or return None if the limit is reached."""

@@ -25,7 +25,7 @@ class TlsRenewal:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, context: RenewedContext | None) -> None:
-        """Add a context to check; None means no TLS."""
+        """Add a context to check. None (no TLS) is ignored."""
         if context is not None:
             self._contexts.append(context)
 
@@ -39,7 +39,7 @@ class TlsRenewal:
             self._task = asyncio.create_task(self._keep())
 
     def stop(self) -> None:
-        """Stop. A running check ends on its own."""
+        """Stop periodic checks. Does not wait for a running check."""
         if self._task is not None:
             self._task.cancel()
             self._task = None

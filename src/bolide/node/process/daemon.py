@@ -1,6 +1,7 @@
 """Runs one node as a process: loop, signals, log, the ready line, and the exit status.
 
-Used by `run_broker` and `run_namesrv`. The ready line is written to standard output, all else to standard error.
+Used by `run_broker`, `run_namesrv` and `run_controller`. The ready line is written to standard output, everything else
+to standard error.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ class Node(Protocol):
 
 
 Told = Callable[[str], None]
-"""Callback for the sentence why a server cannot start or had to stop."""
+"""Callback that receives the reason why a server cannot start or had to stop."""
 
 
 def told_to_nobody(reason: str) -> None:
-    """Do nothing. For a server without a supervisor, whose log contains the reason."""
+    """Do nothing. Used without a supervisor: the log contains the reason."""
 
 
 def run_daemon(make: Callable[[], Node], name: str, follow_stdin: bool = False, tell: Told = told_to_nobody) -> int:
@@ -115,8 +116,8 @@ async def _stop(node: Node, name: str) -> bool:
 
 
 def on_hangup(stop: Callable[[], object]) -> asyncio.Event:
-    """Return an event that SIGHUP sets, for a server without a terminal: it requests a reload. A server with a terminal
-    has lost it, so SIGHUP calls `stop`, like Ctrl-C."""
+    """Return an event that SIGHUP sets to request a reload. In a server with a terminal, SIGHUP means that the terminal
+    is lost: it calls `stop` instead, like Ctrl-C."""
     heard = asyncio.Event()
     terminal = sys.stdin is not None and sys.stdin.isatty()
     with contextlib.suppress(NotImplementedError, AttributeError):  # Windows has neither the signal nor handlers

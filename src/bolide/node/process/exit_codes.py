@@ -1,4 +1,4 @@
-"""The exit statuses of a daemon, by which its supervisor decides whether to restart it."""
+"""The exit statuses of a server, from which its supervisor decides whether to restart it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def restartable(status: int) -> bool:
 
 
 def of_failed_start(error: BaseException) -> int:
-    """Return the exit status of a failed start. A file that only lacked a descriptor or memory is not invalid."""
+    """Return the exit status of a failed start. A start that lacked descriptors or memory does not indicate invalid
+    files."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in _PASSES:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 KEPT: Final = 32 * 1024 * 1024
-"""Freed bytes at the end of the heap above which they are returned to the system."""
+"""Free bytes at the end of the heap above which glibc returns them to the system."""
 MAPPED: Final = 16 * 1024 * 1024
 """Size from which an allocation is a separate mapping, which is returned to the system immediately when freed."""
 _TRIM_THRESHOLD: Final = -1

@@ -19,7 +19,7 @@ from bolide.world.tasks import end_tasks
 
 
 class ActingMode(ReplicationMode):
-    """Replication as without acting masters (`default_ha`), and membership of the broker in its set."""
+    """Default HA replication (`default_ha`), and membership of the broker in its set."""
 
     def __init__(self, around: ModeParts) -> None:
         super().__init__(around)
@@ -89,7 +89,7 @@ class ActingMode(ReplicationMode):
 
     def _short(self, short: bool) -> None:
         self._role.short = short
-        if self._services is not None:  # else `join` does it
+        if self._services is not None:  # otherwise `join` does it
             self._services.serve_as(self._role)
         if short:
             self._log.warning("rejecting sends: too few replicas are in sync")

@@ -32,13 +32,13 @@ class FollowedMaster(NamedTuple):
     epoch_log: EpochLog
     held: HeldBySet
     all_confirm: bool
-    """allAckInSyncStateSet."""
+    """Whether every in-sync replica must acknowledge a record (allAckInSyncStateSet)."""
     set_progress_back: Callable[[], object]
-    """Moves progress beyond the end of a queue back to it. Raises `FileFailed`."""
+    """Clamps progress to the ends of queues. Raises `FileFailed`."""
 
 
 class AutoSwitchHAClient(HAClient):
-    """This broker's copy of the log of the master of an epoch."""
+    """Connection of a slave to the master of an epoch."""
 
     def __init__(
         self,
@@ -73,8 +73,7 @@ class AutoSwitchHAClient(HAClient):
         await self._quiet()
 
     async def _where(self, address: str) -> str:
-        """Prefer the address in the master's response, because a name server accepts registrations from every
-        client."""
+        """Prefer the address that the master returns, because a name server accepts registrations from any client."""
         return await self._followed_by.log_address() or address
 
     async def _quiet(self) -> None:

@@ -1,8 +1,8 @@
-"""The files `brokerIdentity` and `brokerIdentity-temp`: the id that the controller gave this broker
+"""The files `brokerIdentity` and `brokerIdentity-temp`: the id that the controller assigned to this broker
 (BrokerMetadata.java, TempBrokerMetadata.java).
 
-The file `brokerIdentity-life` is ours. Each start makes a random token and registers with it and with the token before.
-So the controller notices a store folder that is a copy of another store or an older state of it.
+The file `brokerIdentity-life` is specific to Bolide. Each start generates a random token, and registers with it and the
+previous token. So the controller can detect that a store folder was copied or restored from an older state.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class BrokerIdentity:
         self._files.remove(self._path + "-temp")
 
     def life(self) -> Claims:
-        """Return the tokens of this start and of the previous start. Raises `StoreDamaged`.
+        """Return the token of this start, and that of the last start that registered. Raises `StoreDamaged`.
 
-        If a start was interrupted while it registered, the next one reuses its token: the controller may have stored
-        it.
+        The token of this start is "" unless an earlier start was interrupted while it registered. That token must be
+        reused, because the controller may have stored it.
         """
         path = self._path + "-life"
         data = self._files.read_file(path)
@@ -81,7 +81,7 @@ class BrokerIdentity:
         self._files.write_file(self._path + "-life", f"{claims.before}#{claims.life}".encode())
 
     def keep_life(self, life: str) -> None:
-        """Mark the token as registered. After a crash before this, the next start registers with the same token."""
+        """Mark the token as registered. If the broker crashes before, the next start registers with the same token."""
         self._files.write_file(self._path + "-life", f"{life}#".encode())
 
     def _read(self, path: str, parts: int) -> list[str] | None:

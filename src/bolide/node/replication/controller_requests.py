@@ -27,15 +27,16 @@ from bolide.world.contract import World
 
 
 class NotRegistered(NoController):
-    """The controller has no replica of this set."""
+    """The controller does not have this broker set."""
 
 
 class IdentityTaken(NoController):
-    """The controller has this replica's id at another address."""
+    """The controller lists this replica's id at another address."""
 
 
 class ControllerRequests:
-    """Each method sends one request. Raises `NoController` for an error response, and connection errors."""
+    """Sends requests to the lead controller. These methods raise `NoController` for an error response, and connection
+    errors."""
 
     def __init__(self, options: BrokerOptions, address: str, world: World, controllers: Controllers) -> None:
         """`address`: address of this broker for clients."""
@@ -91,7 +92,7 @@ class ControllerRequests:
         await self._ask(codes.CONTROLLER_ELECT_MASTER, request, also, Claims(life))
 
     async def told(self) -> Told:
-        """Return the master, its epoch and the set in sync. Raises `NotRegistered` if there is no such set."""
+        """Return the master, its epoch and the in-sync set. Raises `NotRegistered` if there is no such set."""
         request = GetReplicaInfoRequestHeader(self._name)
         unknown = codes.CONTROLLER_BROKER_METADATA_NOT_EXIST
         answer = await self._ask(codes.CONTROLLER_GET_REPLICA_INFO, request, frozenset({unknown}))

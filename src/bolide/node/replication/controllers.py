@@ -37,7 +37,8 @@ class Controllers:
         self._credentials = credentials
         self._leader = ""
         self._first = 0
-        """Index of the controller to query first for the leader. Skips a controller that named a wrong one."""
+        """Index of the controller to query first for the leader. Advances past a controller that named a wrong
+        leader."""
         self._connections: dict[str, ClientConnection] = {}
         self._connecting: dict[str, asyncio.Task[ClientConnection]] = {}
 
@@ -76,14 +77,13 @@ class Controllers:
         raise NoController(f"no controller leads: {'; '.join(problems)}")
 
     def _doubt(self) -> None:
-        """Drop a leader that turned out to be wrong. A partitioned controller would name it again, so query another one
-        next."""
+        """Drop a leader that turned out to be wrong. A partitioned controller would name it again, so the next query
+        starts at another controller."""
         self._leader = ""
         self._first += 1
 
     def beat(self, ext: dict[str, str]) -> None:
-        """Send a heartbeat to each controller. A controller that is not connected is connected now and receives the
-        next one."""
+        """Send a heartbeat to each connected controller. Connects to the others, which receive the next heartbeat."""
         for address in dict.fromkeys((*self._addresses, self._leader)):
             known = self._connections.get(address)
             if known is not None and not known.closed and known.writable:

@@ -36,7 +36,8 @@ class MasterMode(ReplicationMode):
     """A master that serves its log to slaves."""
 
     def __init__(self, around: ModeParts, short_told: Callable[[bool], None] | None = None) -> None:
-        """Call `short_told` with True once too few machines are in sync for sends, and with False once enough are."""
+        """`short_told` is called with True when too few brokers are in sync for sends, and with False when enough are
+        again."""
         super().__init__(around)
         self._in_sync = self._counted()
         loop = around.loop

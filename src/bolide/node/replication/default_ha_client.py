@@ -11,7 +11,7 @@ from bolide.transport.raw_connection import RawConnection
 
 
 class DefaultHAClient(HAClient):
-    """This broker's copy of its master's log."""
+    """Connection of a slave to its master in default HA mode."""
 
     def __init__(self, store: MessageStore, pace: Pace, parts: LoopParts) -> None:
         super().__init__(store, pace, parts)

@@ -37,12 +37,10 @@ class EpochLog:
     async def lead(self, number: int, certain: bool) -> None:
         """Start an epoch of this broker as master. The file is synced before the first byte is appended.
 
-        `certain`: whether this log contains everything that slaves may have received. If a master of the same epoch is
-        not certain, it restarts the epoch at the end of its log, as RocketMQ does, and slaves truncate what they have
-        of it. Without an older epoch, the logs would then have no epoch in common. In that case each slave is sent its
-        safe end offset instead.
-
-        Raises `NotReplicated` for an epoch older than the log's, and `FileFailed`.
+        `certain`: whether this log contains everything that slaves may have received. If not, and the log already has
+        this epoch, the epoch restarts at the end of the log, as in RocketMQ, and slaves truncate their part of it.
+        Without an older epoch, the logs would then have no epoch in common, so each slave is sent the safe end offset
+        instead. Raises `NotReplicated` for an epoch older than the log's, and `FileFailed`.
         """
         epochs, last, end = self.epochs, self.epochs.last, int(self._raw.end)
         if last is not None and last.number > number:

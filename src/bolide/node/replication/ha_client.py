@@ -55,7 +55,7 @@ class HAClient(Service, NoReplicas):
     and `RawOwner`. Subclasses implement the protocol of their mode."""
 
     def __init__(self, store: MessageStore, pace: Pace, parts: LoopParts, woken: Service | None = None) -> None:
-        """`woken`: service whose `due` is re-evaluated when a connection starts; None: the link itself."""
+        """`woken`: service whose `due` is re-evaluated when a connection starts, or None for this object."""
         self._woken = woken if woken is not None else self
         self._store = store
         self._raw = RawLog(store)
@@ -74,7 +74,7 @@ class HAClient(Service, NoReplicas):
         self._connection: RawConnection | None = None
         self._ended = asyncio.Event()
         self._why = ""
-        """Reason why the connection ended; "" if the master closed it."""
+        """Reason why the connection ended, or "" if the master closed it."""
         self._at_once = False
         self._said = ""
         self._refused = ""
@@ -177,7 +177,7 @@ class HAClient(Service, NoReplicas):
         return text
 
     def refused(self) -> str:
-        """Reason why this slave rejects its master, with the command that resolves it, or "" if it does not."""
+        """Return why this slave rejects its master, with the command that resolves it, or "" if it does not."""
         return self._refused
 
     def shares_log(self) -> bool:
@@ -241,7 +241,7 @@ class HAClient(Service, NoReplicas):
     # ---- a connection
 
     def connected(self, connection: RawConnection) -> None:
-        """Does nothing: `_follow_once` sends the first bytes."""
+        """Do nothing: `_follow_once` sends the first bytes."""
 
     def received(self, connection: RawConnection, data: bytes) -> None:
         """Pass bytes of the master to the session."""
@@ -277,7 +277,7 @@ class HAClient(Service, NoReplicas):
             self._wrote_at = self._clock()
 
     def late(self, end: int) -> bool:
-        """Always False: no send waits for slaves of a slave."""
+        """Return False: no send waits for slaves of a slave."""
         return False
 
     def link(self, now: int) -> HAClientRuntimeInfo:

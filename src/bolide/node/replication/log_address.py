@@ -1,4 +1,4 @@
-"""Requests to other brokers of a set, such as the one for the address at which a master serves its log."""
+"""Sends requests to other brokers of a set, such as the query for a master's replication address."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT_S: Final = 3.0
 
 
 class Asker:
-    """Sends each request over a new connection. It signs them if the broker has inner credentials."""
+    """Sends each request over a new connection, signed if the broker has inner credentials."""
 
     def __init__(self, world: World, tls: RenewedContext | None, credentials: Credentials | None) -> None:
         self._world = world
@@ -26,7 +26,7 @@ class Asker:
         self._credentials = credentials
 
     async def ask(self, address: str, code: int, ext: dict[str, str], timeout_s: float) -> Command:
-        """Return the response, whatever its code. Raises `BolideError` or `OSError` if none arrives in time."""
+        """Return the response, whatever its code. Raises `BolideError` or `OSError` if no response arrives in time."""
         connection = await ClientConnection.connect(
             address, timeout_s, ssl=current_context(self._tls), world=self._world
         )

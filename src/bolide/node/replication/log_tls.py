@@ -9,7 +9,7 @@ from bolide.transport.tls_contexts import RenewedContext, client_context, server
 
 
 def serving_context(options: BrokerOptions) -> RenewedContext | None:
-    """Return the TLS context for slaves, or None without TLS or if this broker serves no slaves. Raises
+    """Return the TLS context for slaves, or None if TLS is off or this broker never serves slaves. Raises
     `ConfigError`."""
     if not (options.replication.ha_tls_enable and options.may_lead):
         return None
@@ -19,7 +19,7 @@ def serving_context(options: BrokerOptions) -> RenewedContext | None:
 
 
 def following_context(options: BrokerOptions) -> RenewedContext | None:
-    """Return the TLS context for a master, or None without TLS or if this broker never replicates. Raises
+    """Return the TLS context for a master, or None if TLS is off or this broker never replicates. Raises
     `ConfigError`."""
     if not (options.replication.ha_tls_enable and options.may_follow):
         return None

@@ -31,8 +31,8 @@ RETRY_S: Final = 5.0
 
 
 class Membership:
-    """Membership of one broker. `address`: its address for clients. `failed` is called if it can never become a
-    member."""
+    """Membership of one broker. `address`: its address for clients. `failed` is called with the error if it can never
+    become a member."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Membership:
         self._log = log
         self.standing = Standing(0)
         self._before = ""
-        """Token of the previous start, until this one has registered."""
+        """Token of the last start that registered, until this start has registered."""
         self._registered = False
         self._news = asyncio.Event()
         self._set = SyncStateSetReporter(options, world, controllers, part, lambda: self.standing, self.notified, log)
@@ -72,7 +72,7 @@ class Membership:
         self._tasks = [asyncio.create_task(self._keep(), name="membership")]
 
     async def stop(self) -> None:
-        """Stop taking part in the set."""
+        """Stop all tasks, and disconnect from the controllers."""
         await end_tasks(self._tasks)
         await self._controllers.stop()
 
@@ -223,8 +223,8 @@ class Membership:
             newer = told.set_epoch > sync_set.set_epoch
             sync_set.answered(told.members, told.set_epoch, self._part.now())
             if newer:
-                # The epoch also counts starts of replicas. This master may have an ended connection of one of them,
-                # with a report of bytes that are lost.
+                # The epoch also counts starts of replicas. This master may still have an old connection of a restarted
+                # replica, with a report of bytes that are lost.
                 self._part.disconnect(sync_set.outsiders)
             self._part.set_changed()
 
@@ -275,4 +275,4 @@ class Membership:
             try:
                 await self._controllers.find()
             except (BolideError, OSError):
-                self._news.set()  # the next question says why
+                self._news.set()  # the next request reports the reason

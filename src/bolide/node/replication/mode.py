@@ -1,4 +1,5 @@
-"""Base class of the replication modes, and the mode of a broker alone. `node.replication.modes` chooses the mode."""
+"""Base class of the replication modes, and the mode of a standalone broker. `node.replication.modes` chooses the
+mode."""
 
 from __future__ import annotations
 
@@ -53,8 +54,8 @@ class ModeParts(Struct, frozen=True):
 
 
 class ReplicationMode:
-    """Replication and registration of one broker. This class is the mode of a broker without slaves and master; each
-    other mode is a subclass."""
+    """Replication and registration of one broker. This class is the mode of a broker without slaves and master; the
+    other modes are subclasses."""
 
     side: Side | None = None
     """The service that the executor calls in each turn, or None."""

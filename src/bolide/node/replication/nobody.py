@@ -6,10 +6,10 @@ from bolide.transport.raw_connection import RawConnection
 
 
 class Nobody:
-    """Implements `RawOwner`."""
+    """Handler that rejects slaves. Implements `RawOwner`."""
 
     def connected(self, connection: RawConnection) -> None:
-        """Close it: the slave looks for its master elsewhere."""
+        """Close the connection, so that the slave looks for its master elsewhere."""
         connection.abort()
 
     def received(self, connection: RawConnection, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The parts of a node that exist once its services do, and that a change of its role affects."""
+"""Parts of a node that are created with or after its services, and that a change of its role affects."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ class NodeParts(Struct, frozen=True):
     work_changed: Callable[[int], None]
     """Called with the time when background work starts, stops, or sends its messages to other sets."""
     set_progress_back: Callable[[int], int]
-    """Moves progress beyond the end of a queue back to it, and returns the number of changed consumer offsets. Call it
-    with the time, before this broker becomes the master. Raises `FileFailed`."""
+    """Clamps progress to the ends of queues, and returns the number of changed consumer offsets. Call it with the time,
+    before this broker becomes the master. Raises `FileFailed`."""

@@ -1,4 +1,4 @@
-"""Sends messages of an acting slave to other broker sets of its cluster, by the routes of name servers.
+"""Sends messages of an acting slave to other broker sets of its cluster, using routes from name servers.
 
 Like RocketMQ's EscapeBridge.putMessageToRemoteBroker: chooses writable queues of the topic at other broker names in
 turn. `broker/core/away.py` decides which messages to resend, and when.

@@ -1,10 +1,10 @@
 """Steps of a broker in a set with acting masters before it registers (RocketMQ: BrokerPreOnlineService.java).
 
-A master sends each running slave the address of its log, waits a while until the slave replicates from it, and copies
-the offsets that consumers committed there in its absence. With enableRemoteEscape it also copies the slave's progress
-of delayed and half messages, and does no such work before. A slave waits until it replicates from the running master.
-So clients return to a master only once it has the consumption progress. A slave with a diverging log never replicates
-and does not delay the master. (Java's slave replicates any log.)
+A master sends each running slave the address of its log, waits for a limited time until the slave replicates from it,
+and copies the offsets that consumers committed there in its absence. With enableRemoteEscape it also copies the slave's
+progress of delayed and half messages, which it does not process before. A slave waits until it replicates from the
+running master. So clients return to a master only once it has the consumption progress. A slave with a diverging log
+never replicates and does not delay the master. (Java's slave replicates any log.)
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NotReady(BolideError):
 
 
 class PreOnline:
-    """Startup of one broker. `place`: its addresses."""
+    """Startup steps of one broker. `following` applies the progress that was copied from a slave."""
 
     def __init__(self, around: ModeParts, mode: ReplicationMode, following: Following) -> None:
         options, loop = around.options, around.loop

@@ -1,4 +1,4 @@
-"""What a member of a set asks of the broker whose role the controller gives."""
+"""Interface between the membership of a broker and the replication that changes its role."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RoleTaker(Protocol):
         """Called when the master's epoch has ended: stop serving requests until a new role is assigned."""
 
     def hung(self) -> bool:
-        """Return whether the log makes no progress. Call about once per second."""
+        """Return whether the log makes no progress because the disk hangs. Call about once per second."""
 
     def now(self) -> int:
         """Return the time used to measure replication lag, ms."""

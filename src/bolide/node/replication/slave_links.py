@@ -29,7 +29,7 @@ MOST_SLAVES: Final = 64
 TURN_BYTES: Final = 1024 * 1024
 """Bytes of the log that are sent in one turn, to all slaves together."""
 WRITE_BYTES: Final = 256 * 1024
-"""Bytes of the log that one write sends, in as many transfers as they take."""
+"""Bytes of the log to collect for one write, which may contain several transfers."""
 GATHER_MS: Final = 20
 """Time after a write during which less than GATHER_BYTES waits for more bytes, unless a send waits for the slave. Each
 write wakes two processes and triggers reports. RocketMQ's ASYNC_MASTER polls every 100 ms."""
@@ -50,7 +50,7 @@ class _Slave:
         """Whether the thread pool is loading the next bytes."""
         self.began_at = -1
         self.sent_at = -1
-        """Time of the last write, ms; -1 if there was none."""
+        """Time of the last write in ms, or -1 if there was none."""
         self.gathers = False
         """Whether pending bytes wait for more."""
         self.caught_up = CaughtUp()
@@ -60,9 +60,9 @@ class LinkHooks(NamedTuple):
     """The parts of `SlaveLinks` that depend on the mode of replication."""
 
     open_session: Callable[[int, int], MasterSide] | None = None
-    """`open_session(key, now)` starts a session of controller mode. None: use sessions of default HA mode."""
+    """`open_session(key, now)` starts a session of controller mode. None: sessions of default HA mode."""
     woken: Service | None = None
-    """Service whose `due` is re-evaluated when a slave connects. None: the links themselves."""
+    """Service whose `due` is re-evaluated when a slave connects, or None for `SlaveLinks` itself."""
     short_told: Callable[[bool], None] | None = None
     """Called with True when too few brokers are in sync for sends, and with False when enough are again."""
 
@@ -178,8 +178,8 @@ class SlaveLinks(Service, NoReplicas):
         )
 
     def followed_by(self, host: str) -> bool:
-        """Return whether a slave at this host holds a part of this log. It has confirmed bytes, or its first report is
-        the end of this log: a slave of RocketMQ compares nothing."""
+        """Return whether a slave at this host holds a part of this log: it has acknowledged bytes, or its first report
+        is the end of this log. A slave of RocketMQ does not compare the logs."""
         end = int(self._raw.settled)
         return any(
             0 <= slave.began_at < slave.session.acked or slave.session.acked == end
@@ -317,7 +317,7 @@ class SlaveLinks(Service, NoReplicas):
         """Return the state of each slave connection."""
         end = int(self._raw.end)
         told: list[HAConnectionRuntimeInfo] = []
-        for connection, slave in list(self._slaves.items()):  # another thread may ask
+        for connection, slave in list(self._slaves.items()):  # a copy, because other threads may call this
             session = slave.session
             told.append(
                 HAConnectionRuntimeInfo(

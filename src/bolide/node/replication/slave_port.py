@@ -1,4 +1,5 @@
-"""The port at which slaves request the log of their master, with its TLS contexts and its proof of identity."""
+"""The port at which slaves request the log of their master, with its TLS contexts and the proof of a slave's
+identity."""
 
 from __future__ import annotations
 

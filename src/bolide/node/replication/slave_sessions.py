@@ -10,11 +10,11 @@ class MasterSide(Protocol):
 
     @property
     def acked(self) -> int:
-        """End offset that the slave reported last; -1 before the first report."""
+        """End offset that the slave reported last, or -1 before the first report."""
 
     @property
     def next_offset(self) -> int:
-        """Offset of the next byte to send; -1 before the first report."""
+        """Offset of the next byte to send, or -1 before the first report."""
 
     @property
     def last_rate(self) -> int:
@@ -73,7 +73,7 @@ class Holders(Protocol):
         log."""
 
     def due(self) -> int:
-        """Return when time alone raises `holds_back`, or -1 if it never does."""
+        """Return when `holds_back` may rise only because time passes, or -1 if never."""
 
     def late(self, end: int) -> bool:
         """Return whether the record that ends at `end` is not on enough brokers."""

@@ -71,8 +71,8 @@ class Switching(Service):
         log_address: Callable[[str], Awaitable[str]],
         look_at_set: Callable[[], None],
     ) -> None:
-        """`report`: how the last run ended. `log_address` queries the broker at an address for the address of its log;
-        it returns "" if that does not respond. `look_at_set` is called when the in-sync set may have to change.
+        """`report`: how the last run ended. `log_address` queries the broker at an address for the address of its log,
+        and returns "" without a response. `look_at_set` is called when the in-sync set may have to change.
 
         Raises `StoreDamaged`.
         """
@@ -152,9 +152,9 @@ class Switching(Service):
             self._parts.another_turn()
 
     def _open(self) -> bool:
-        """Serve clients once every electable replica has the records that they may read; return whether it has.
+        """Serve clients if every electable replica has the records that they may read. Return whether they are served.
 
-        The log of a master that returns may end with records that no other replica has and no client has received.
+        The log of a restarted master may end with records that no other replica has and no client has received.
         """
         confirming, opening = self._confirming, self._opening
         if confirming is None or opening is None:
@@ -349,7 +349,7 @@ class Switching(Service):
     # -- handler of connections, and used by the event loop
 
     def owner(self) -> RawConnection:
-        """Serve a connection of a slave."""
+        """Return the protocol of a new slave connection."""
         return RawConnection(self._slaves if self._slaves is not None else self._nobody, WRITE_HIGH)
 
     def master_told(self, ha_address: str) -> None:

@@ -37,7 +37,7 @@ controller's engine may have stored it without reporting so, or it already is th
 
 
 async def wait_for(news: asyncio.Event, seconds: float) -> None:
-    """Wait until `news` is set, but no longer than this."""
+    """Wait until `news` is set, for at most `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             await news.wait()

@@ -27,7 +27,8 @@ VERSION: Final = ("counter", "stateVersion", "timestamp")
 
 
 class Paged(Struct, frozen=True):
-    """A table that is read in pages."""
+    """A table that is read in pages. `place`, `most`, `total`: header fields for the first row, the page size and the
+    size of the table. `rows`: field of the body with the rows."""
 
     code: int
     place: str
@@ -89,7 +90,7 @@ class MasterRequests:
             await connection.wait_closed()
 
     async def paged(self, table: Paged, own: Mapping[str, int]) -> dict[str, Any] | None:
-        """Return the whole table, of one version, or None if this broker's version is current."""
+        """Return the whole table, in one version, or None if the local version `own` is current. Raises `NotTold`."""
         deadline = self._world.monotonic() + PAGES_S
         whole: dict[str, Any] = {}
         rows: dict[str, Any] = {}
@@ -128,7 +129,7 @@ class MasterRequests:
         return found
 
     async def ask_5x(self, code: int, *, fast: bool = False) -> Command | None:
-        """Return the response of a master that supports this code, else None: version 4.9, or timer disabled."""
+        """Return the response, or None if the master does not support this code (4.9) or its timer is disabled."""
         if code in self._unknown:
             return None
         answer = await self._answer(code, {}, fast)
@@ -152,8 +153,8 @@ class MasterRequests:
         return await connection.request(signed(make_request(code, 0, ext), self.credentials), TIMEOUT_S)
 
     async def _connection(self, fast: bool) -> ClientConnection:
-        """Return a connection to the fast port, as Java's slaves do for some codes, or to the main port if there is
-        none."""
+        """Return a connection to the fast port, as Java's slaves use for some codes, or to the main port if there is no
+        fast port."""
         if fast and not self._no_fast_port:
             host, port = split_address(self._master)
             try:

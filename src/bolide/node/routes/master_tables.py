@@ -1,8 +1,8 @@
 """Copies the master's tables to a slave (RocketMQ: SlaveSynchronize.java).
 
 Every ten seconds it requests topics (21), groups (201), offsets (43, 45), request modes (402) and the timer's metrics
-(61); every three seconds the timer's progress (60). Masters of 4.9 support neither 402 nor 60 nor 61. Progress is
-applied once this broker's log on disk has reached the end of the master's log (`broker/operator/following.py`).
+(61); every three seconds the timer's progress (60). Masters of 4.9 do not support 402, 60 and 61. Progress is applied
+once this broker's log on disk has reached the end of the master's log (`broker/operator/following.py`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class MasterTables:
         options: BrokerOptions | None = None,
     ) -> None:
         """`log_end()` returns the durable end of this broker's log, or -1 while the log is not known to be a prefix of
-        the master's. `changed()` applies effects of changed tables. `options`: settings of this broker; None: without
+        the master's. `changed()` applies effects of changed tables. `options`: settings of this broker, or None without
         a controller and credentials."""
         self._following = following
         self._own_address = own_address
@@ -252,7 +252,7 @@ class MasterTables:
             self._following.take_figures(await self._requests.parsed(answer.body))
 
     async def _take(self, steps: Iterator[None], what: str) -> bool:
-        """Run the steps, with turns of the loop in between. Return False if the master changes."""
+        """Run the steps, with turns of the loop between them. Return False if the master changes."""
         master = self._master
         for _ in steps:
             await asyncio.sleep(0)
@@ -287,7 +287,7 @@ class MasterTables:
         found.end = int(runtime["commitLogMaxOffset"])
         found.deletions = self._deletions
         if self._master != master:
-            return  # its log may be another
+            return  # the new master may have another log
         self._offsets_due = self._offsets_due and found.offsets is None
         self._waiting = found
         await self._taken()

@@ -76,7 +76,7 @@ class Members:
         self._tasks.append(asyncio.create_task(self._look_on()))
 
     async def stop(self) -> None:
-        """Stop, and close all connections."""
+        """Stop heartbeats and queries, and close all connections."""
         await end_tasks(self._tasks)
         await self._connections.close()
 
@@ -85,8 +85,8 @@ class Members:
         self._woken.set()
 
     async def ask(self) -> dict[int, str]:
-        """Return the addresses by id from the first name server that responds; empty if it has none. Raises
-        `SetUnknown`."""
+        """Return the broker addresses by id from the first name server that responds. Empty if that server lists no
+        brokers. Raises `SetUnknown`."""
         problems: list[str] = []
         for server in self._servers:
             try:
@@ -122,7 +122,7 @@ class Members:
                 connection = await self._connections.get(server)
                 if connection.writable:
                     connection.oneway(self._signed(self._beat()))
-            except BolideError as error:  # the registration with it says so
+            except BolideError as error:  # the registration logs this failure
                 self._log.debug("no sign of life to %s: %s", server, error)
             await asyncio.sleep(self._options.controlled.broker_heartbeat_interval / 1000)
 

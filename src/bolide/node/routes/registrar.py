@@ -1,7 +1,7 @@
 """Registers a broker with each name server: at startup, every 30 s, and immediately when a topic changes.
 
 RocketMQ's BrokerController.registerBrokerAll and BrokerOuterAPI (docs/protocol/behaviour.md 10). The first registration
-is always complete, because a 5.x name server rejects one that contains a single topic.
+is always complete, because a 5.x name server rejects a first registration with a single topic.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ started at the same time needs no longer), and the pause doubles with each retry
 MASTERLESS_S: Final = 2.0
 """Interval at which a slave without a master registers with one topic: the response contains the master."""
 EXPECTED_S: Final = 0.25
-"""The interval if a controller has named the master, which is about to register."""
+"""Interval used instead if a controller has named the master, which is about to register."""
 UNREGISTER_TIMEOUT_S: Final = 3.0
 
 
@@ -56,7 +56,7 @@ class Place(Struct, frozen=True):
 
 
 class Registration:
-    """One connection and one task per name server."""
+    """Registers one broker, with one connection and one task per name server."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Registration:
         self._registered: dict[str, asyncio.Event] = {server: asyncio.Event() for server in self._servers}
         self._master: tuple[str, str] = ("", "")
         self._expected = ""
-        """Master named by the controller; "" without a controller."""
+        """Master named by the controller, or "" without a controller."""
 
     @property
     def servers(self) -> int:
@@ -102,7 +102,7 @@ class Registration:
         return sum(1 for server in list(self._masters) if server in connections and not connections[server].closed)
 
     def configure(self, options: BrokerOptions) -> None:
-        """Use these settings from the next registration on."""
+        """Use these settings, starting with the next registration."""
         self._options = options
 
     def master_is(self, address: str) -> None:
@@ -117,7 +117,7 @@ class Registration:
         self.changed({""})
 
     def start(self) -> None:
-        """Start. Does not wait."""
+        """Start registering. Does not wait."""
         self._tasks = [asyncio.create_task(self._keep(server)) for server in self._servers]
 
     async def first(self, timeout: float) -> None:

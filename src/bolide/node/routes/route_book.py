@@ -26,7 +26,8 @@ TIMEOUT_S: Final = 2.0
 
 
 class RouteBook:
-    """Queries name servers in turn. `told(topic, queues)` gets the readable queues, or None if none responds."""
+    """Queries name servers in turn. `told(topic, queues)` is called with the readable queues, or None if there is no
+    route."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class RouteBook:
             task.add_done_callback(lambda done: self._asking.pop(topic, None))
 
     async def stop(self) -> None:
-        """Stop, and close all connections."""
+        """Cancel requests in progress, and close all connections."""
         await end_tasks(self._asking.values())
         await self._connections.close()
 

@@ -39,8 +39,8 @@ class Telling(Protocol):
 
 
 class Tellings:
-    """Sends each notification in a task, which ends with the server at the latest. `credentials` sign each request, for
-    brokers that authenticate their clients."""
+    """Sends each notification in a task, which `stop` cancels. `credentials` sign each request, for brokers that
+    authenticate their clients."""
 
     def __init__(self, world: World, log: logging.Logger, credentials: Credentials | None) -> None:
         self._world = world
@@ -49,8 +49,8 @@ class Tellings:
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def send(self, telling: Telling) -> None:
-        """Start to notify a broker. If too many notifications are in progress, it is skipped; the broker then gets the
-        change with its next query."""
+        """Start to notify a broker. If too many notifications are in progress, it is skipped; the broker then receives
+        the change with its next query."""
         if len(self._tasks) >= MOST:
             self._log.warning("skipping the notification of %s: %d notifications are in progress", telling.addr, MOST)
             return

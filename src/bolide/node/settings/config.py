@@ -2,7 +2,7 @@
 
 Files are RocketMQ's `broker.conf` and `namesrv.conf` (java.util.Properties). Unknown keys cause a warning, as do keys
 without effect (`without_effect.py`). An invalid value stops the start with an error that contains the key, the value
-and the allowed values. So does a setting that Bolide cannot honour (`unkept.py`).
+and the allowed values. A setting that Bolide cannot honour also stops the start (`unkept.py`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ NOT_SETTINGS: Final = frozenset(
 )
 """Variables with this prefix that belong to the build, the project's tools, clients, the command line or Spark."""
 DAEMONS: Final = (BrokerOptions, NamesrvOptions, ControllerOptions)
-"""Servers of one host, and those of `bolide standalone`, often share an environment, so a setting of one is not an
-error for the others."""
+"""Kinds of servers. Servers of one host, such as the servers of `bolide standalone`, often share an environment, so a
+setting of one kind is not an error for the others."""
 
 ALIASES: Final = {
     "useTLS": "tlsEnable",
@@ -79,7 +79,7 @@ def load_options(
     path: str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Loaded[Options]:
-    """Return the options of this kind from all sources. `flags` are by key; None means not given.
+    """Return the options of this kind from all sources. `flags`: values by key, or None for flags that are not given.
 
     Raises `ConfigError` for an unreadable file, an invalid value, or a setting that cannot be honoured.
     """
@@ -134,7 +134,7 @@ def _variables_of_daemons() -> frozenset[str]:
 def _default_acl_folder(
     texts: dict[str, str], origins: dict[str, str], settings: Container[str], variables: Mapping[str, str]
 ) -> None:
-    """Take `aclFolder` from ROCKETMQ_HOME if it is not set, as RocketMQ 4.9 does (docs/protocol/acl.md 2)."""
+    """Set `aclFolder` from ROCKETMQ_HOME if it is not given, as RocketMQ 4.9 does (docs/protocol/acl.md 2)."""
     if "aclFolder" not in settings or "aclFolder" in texts or texts.get("aclEnable", "").strip().lower() != "true":
         return
     home = variables.get("ROCKETMQ_HOME", "")
@@ -151,7 +151,7 @@ def load_daemon(
 ) -> tuple[Loaded[Options], str]:
     """Return the options of a server, and the path of the file that stores changes made at run time.
 
-    The file is `conf`, with which the server was started, as in RocketMQ. Without `conf` it is the file that `kept`
+    As in RocketMQ, that is the file `conf` with which the server was started. Without `conf` it is the file that `kept`
     returns, which is read instead if it exists. Raises the same errors as `load_options`.
     """
     loaded = load_options(kind, flags, conf, environ)
@@ -182,5 +182,5 @@ def variable_name(key: str) -> str:
 
 
 def shown(key: str, value: object) -> str:
-    """Return the value of a setting as in a file. A secret is masked."""
+    """Return the value of a setting as written in a file. Secrets are masked."""
     return HIDDEN if value and key in SECRETS else text_of(value)

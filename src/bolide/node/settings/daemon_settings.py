@@ -1,4 +1,4 @@
-"""Loads the settings of a daemon's process, checks them and writes them to its log."""
+"""Loads and checks the settings of a server process, and logs them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def daemon_settings(
     log: logging.Logger,
     tell: Callable[[str], object],
 ) -> tuple[Loaded[Options], str] | None:
-    """Start logging, and return the settings and the file that keeps their changes, as `load_daemon` does.
+    """Start logging. Return the settings and the file that stores changes made at run time, like `load_daemon`.
 
-    `sources` are flags and file. Returns None if a setting is wrong: the log and `tell` then have the reason.
+    `sources` are flags and file. Returns None if a setting is invalid, after logging the reason and passing it to
+    `tell`.
     """
     start_logging()
     try:

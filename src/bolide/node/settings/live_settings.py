@@ -22,7 +22,7 @@ ORIGIN: Final = "the update"
 
 
 class LiveSettings:
-    """Options in force. `path`: file with which the broker was started, or ""."""
+    """Options in force. `path`: file with which the broker was started, or "" to not store changes."""
 
     def __init__(self, options: BrokerOptions, path: str, files: Files) -> None:
         self.options = options
@@ -67,7 +67,8 @@ class LiveSettings:
 
 
 def edited_file(data: bytes | None, changes: Mapping[str, str]) -> bytes:
-    """Return a .conf file with these keys changed. Bytes that are not UTF-8 are kept; None is an empty file."""
+    """Return a .conf file with these keys changed. Bytes that are not UTF-8 are preserved. `data` is None without a
+    file."""
     return edited((data or b"").decode("utf-8", "surrogateescape"), changes).encode("utf-8", "surrogateescape")
 
 
@@ -78,7 +79,8 @@ def edited(text: str, changes: Mapping[str, str]) -> str:
     continued = False
     lines = lines_of(text)
     for line in lines if lines[-1] else lines[:-1]:
-        # The last of several equal keys is used, so a line that continues in the next one may remain.
+        # The last of several lines with the same key takes effect, so an old line that continues in the next one may
+        # remain.
         goes_on = line.endswith("\\")
         if continued or goes_on or not changes.keys() & keys_of(line):
             kept.append(line)

@@ -16,7 +16,7 @@ from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
 
 UNREAD: Final = "RocketMQ declares the key and reads it nowhere"
-"""For 4.9.7 and 5.5.0, if they have the key: `tests/interop/test_setting_keys.py` searches the classes."""
+"""Verified for 4.9.7 and 5.5.0, if they have the key: `tests/interop/test_setting_keys.py` searches their classes."""
 
 _NETTY_SERVER: Final = {
     "connections are served by one event loop, not by Netty": """
