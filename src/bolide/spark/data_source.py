@@ -79,14 +79,14 @@ class RocketMQDataSource(DataSource):
 
 
 def read_ddl(options: SourceOptions) -> str:
-    """The schema of a read as SQL. Raises OptionError if only the user can know it."""
+    """Return the schema of a read as SQL. Raises `OptionError` if only the user can specify it."""
     if options.body.kind and not options.body.fields:
         raise OptionError(f"option body.format {options.body.kind} needs option body.schema, or .schema(...)")
     return ddl_of(kinds_of(options.columns, options.extra_columns()))
 
 
 class RocketMQReader(DataSourceReader):
-    """A batch read: the end is fixed when it is planned."""
+    """A batch read. Its end is fixed when Spark plans it."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options

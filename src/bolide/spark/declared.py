@@ -39,7 +39,7 @@ class Option:
     default: str = ""
     """Text of the default value, or its description on the page."""
     read: Callable[[str, str], Any] | None = None
-    """Converts name and text; raises OptionError. None if other options must be known for that."""
+    """Converts name and text, or raises `OptionError`. None if the conversion depends on other options."""
     is_value: bool = False
     """Whether `default` is a value, not a description."""
 
@@ -66,7 +66,7 @@ def option(
 
 
 def options_in(kind: type[Any]) -> tuple[Option, ...]:
-    """The options that the fields of a dataclass declare, in their order."""
+    """Return the options that the fields of a dataclass declare, in their order."""
     return tuple(_declared(one) for one in fields(kind) if _DECLARED in one.metadata)
 
 
@@ -91,10 +91,10 @@ def read_fields(kind: type[T], given: Mapping[str, str], **others: Any) -> T:
 
 
 def check_names(given: Collection[str], known: Mapping[str, str], what: str, elsewhere: Mapping[str, str]) -> None:
-    """Raise OptionError for a name that is not among the known ones, which are by name in lower case.
+    """Raise `OptionError` for a name that is not in `known`, whose keys are names in lower case.
 
-    `what` describes the read or the write. `elsewhere` has names of Spark's Kafka source and of other operations, in
-    lower case, and what to do with each.
+    `what` describes the read or the write. `elsewhere` contains names of Spark's Kafka source and of other operations,
+    in lower case, and what to do with each.
     """
     for name in given:
         if name.lower() not in known:
@@ -102,7 +102,7 @@ def check_names(given: Collection[str], known: Mapping[str, str], what: str, els
 
 
 def _advice(name: str, known: Mapping[str, str], elsewhere: Mapping[str, str]) -> str:
-    """The rest of the sentence about an unknown option."""
+    """Return the rest of the sentence about an unknown option."""
     if name in elsewhere:
         return f": {elsewhere[name]}"
     if name.startswith("kafka."):

@@ -1,8 +1,8 @@
-"""Runs of a query that read the messages that existed at their start, on every Spark.
+"""Runs of a query that end at the messages that existed at their start, with every version of Spark.
 
 Spark 4.2 and newer do this with trigger AvailableNow. Spark 4.0 and 4.1 end such a run after one batch, even if the
-source limits batches or an earlier run planned the batch. There the query has a continuous trigger, the option
-`untilNow` limits its batches (`older_stream`), and `ended` stops it when it waits for data.
+source limits batches or an earlier run planned the batch. With these versions the query has a continuous trigger, the
+option `untilNow` limits its batches (`older_stream`), and `ended` stops it when it waits for data.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 OPTIONS: Final[Mapping[str, str]] = MappingProxyType({} if PASSES_LIMITS else {"untilNow": "true"})
-"""Further options of the stream, which is one of Bolide's sources."""
+"""Additional options of the stream, which is one of Bolide's sources."""
 CONTINUOUS: Final[Mapping[str, Any]] = MappingProxyType({"processingTime": "0 seconds"})
 TRIGGER: Final[Mapping[str, Any]] = MappingProxyType({"availableNow": True}) if PASSES_LIMITS else CONTINUOUS
 _WAITS: Final = "Waiting for data to arrive"
-"""The status in Spark 4.0 and 4.1 of a query that found no new data."""
+"""Status of a query that found no new data, in Spark 4.0 and 4.1."""
 
 
 def ended(query: StreamingQuery, seconds: float, follow: bool) -> bool:
-    """Wait up to `seconds` for the end of a run with `TRIGGER`, or of a continuous one with `follow`.
+    """Wait up to `seconds` for the end of a run with `TRIGGER`, or of a continuous run with `follow`. Return whether it
+    ended.
 
     Raises Spark's error of the query.
     """

@@ -1,4 +1,5 @@
-"""The errors between Spark and a cluster, one class per condition. Spark keeps only the text, so it says everything."""
+"""The errors between Spark and a cluster, one class per condition. Spark keeps only the text of an error, so the text
+must be complete."""
 
 from __future__ import annotations
 

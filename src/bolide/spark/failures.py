@@ -25,7 +25,7 @@ class JobFailed(LocalError):
 
 @contextmanager
 def sentences() -> Iterator[None]:
-    """Converts Spark's errors in the block to JobFailed."""
+    """Convert Spark's errors in the block to `JobFailed`."""
     from pyspark.errors import PySparkException
 
     try:
@@ -35,7 +35,8 @@ def sentences() -> Iterator[None]:
 
 
 def job_failed(error: Exception) -> JobFailed:
-    """The sentence for Spark's report: Bolide's error if there is one in its text, else the innermost reason."""
+    """Return the error for Spark's report: Bolide's error if there is one in its text, otherwise the innermost
+    reason."""
     text = str(error)
     ours = _OURS.findall(text)
     if ours:

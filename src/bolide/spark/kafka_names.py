@@ -1,4 +1,4 @@
-"""Names of Spark's Kafka source and sink that people bring along, in lower case, and what to do instead."""
+"""Names of options and columns of Spark's Kafka source and sink, in lower case, and what to use instead."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ KAFKA_COLUMNS: Final[Mapping[str, str]] = {
     "offset": "queue_offset",
     "timestamp": "store_timestamp",
 }
-"""Its columns, and ours."""
+"""Columns of Spark's Kafka source, and the corresponding columns here."""

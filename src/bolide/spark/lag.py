@@ -1,8 +1,8 @@
 """The lag of streaming queries: the messages that exist and that a query has not read yet.
 
 Spark lets a Python source report its newest offsets (since 4.2), but no metrics, so a listener computes the lag of each
-query from the offsets of its progress. If it has the address of a cluster, it asks the brokers instead, because a query
-that hangs reports no progress.
+query from the offsets of its progress. If it has the address of a cluster, it queries the brokers instead, because a
+query that hangs reports no progress.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bolide.spark.source.stream_offset import read_offset
 
 _LOG: Final = logging.getLogger("bolide.spark")
 ASK_INTERVAL_S: Final = 5.0
-"""Seconds for which the answers of brokers are used."""
+"""Seconds for which responses of brokers are reused."""
 _PATIENCE: Final = {"requestTimeoutMs": "3000", "retryTimeoutMs": "0"}
 _NAMES: Final = (
     ("bolide_spark_offsets_behind_latest", "Messages of a topic that a streaming query has not read"),
@@ -92,7 +92,7 @@ class _Reached:
 class LagListener(StreamingQueryListener):
     """Computes the lag of each query of a session that reads topics: `spark.streams.addListener(LagListener())`.
 
-    It is also a collector for `prometheus_client`: `REGISTRY.register(listener)`. It knows a query from its first
+    It is also a collector for `prometheus_client`: `REGISTRY.register(listener)`. It includes a query from its first
     progress until it ends.
     """
 
@@ -102,11 +102,11 @@ class LagListener(StreamingQueryListener):
         clock: Callable[[], float] = time.monotonic,
         **options: str,
     ) -> None:
-        """Call `on_lag` at each progress of a query, for each of its sources.
+        """`on_lag` is called at each progress of a query, for each of its sources.
 
         `options` are connection options of the source, such as `namesrv` and `accessKey`. With them, `lags` requests
-        the newest offsets from the brokers, at most every five seconds. Without them, it uses the newest
-        offsets of the last progress, which Spark 4.0 and 4.1 do not have. Raises `OptionError` if an option is invalid.
+        the newest offsets from the brokers, at most every five seconds. Without them, it uses the newest offsets of the
+        last progress, which Spark 4.0 and 4.1 do not have. Raises `OptionError` if an option is invalid.
         """
         super().__init__()
         self._on_lag = on_lag
@@ -116,13 +116,13 @@ class LagListener(StreamingQueryListener):
             read_options({**self._options, "subscribe": "T"})
         self._lock = threading.Lock()
         self._reached: dict[str, list[_Reached]] = {}
-        """By the id of a query's run."""
+        """Positions of the sources, by the id of a query's run."""
         self._asking = threading.Lock()
         self._asked: tuple[float, Offsets] | None = None
-        """Time and answers of the last requests."""
+        """Time and result of the last requests."""
 
     def onQueryStarted(self, event: Any) -> None:
-        """Does nothing: a query has no offsets yet."""
+        """Do nothing: a query has no offsets yet."""
 
     def onQueryProgress(self, event: Any) -> None:
         """Store the offsets of a progress."""
@@ -136,7 +136,7 @@ class LagListener(StreamingQueryListener):
                 self._on_lag(lag)
 
     def onQueryIdle(self, event: Any) -> None:
-        """Does nothing: the offsets did not change."""
+        """Do nothing: the offsets have not changed."""
 
     def onQueryTerminated(self, event: Any) -> None:
         """Remove a query."""
@@ -150,7 +150,8 @@ class LagListener(StreamingQueryListener):
         if not self._options:
             return [_lag_of(one, one.newest) for one in reached]
         asked = self._newest({queue.topic for one in reached for queue in one.newest or one.offsets})
-        # The progress has only the queues that the query selects; the checkpoint also has those that it did before.
+        # The progress contains only queues that the query selects. The checkpoint also contains queues that it selected
+        # before.
         return [
             _lag_of(one, {queue: asked.get(queue, at) for queue, at in one.newest.items()} if one.newest else asked)
             for one in reached
@@ -168,7 +169,8 @@ class LagListener(StreamingQueryListener):
         yield from gauges
 
     def _newest(self, topics: set[str]) -> Offsets:
-        """Return the newest offsets of these topics, or those of the last time if the brokers do not answer."""
+        """Return the newest offsets of these topics, or the offsets of the last requests if the brokers do not
+        respond."""
         with self._asking:
             now = self._clock()
             found = self._asked
@@ -211,6 +213,6 @@ def _offsets(text: Any) -> Offsets | None:
 
 
 def _lag_of(reached: _Reached, newest: Offsets) -> SourceLag:
-    # A queue that the query does not know yet is left out: its first message is not known here.
+    # Omits a queue that the query has not discovered yet, because its first offset is not known here.
     behind = {queue: max(0, newest[queue] - at) for queue, at in reached.offsets.items() if queue in newest}
     return SourceLag(reached.query, reached.source, behind)

@@ -1,4 +1,4 @@
-"""A data source that says why it cannot be used, for a Python that lacks one of its requirements.
+"""A data source that reports why it cannot be used, for a Python that lacks one of its requirements.
 
 Spark imports the modules of all Python sources whenever it looks for one. An error in one of them hides the others.
 """
@@ -24,7 +24,7 @@ def require(*modules: str) -> None:
 
 
 def missing_source(called: str, error: Exception) -> type[DataSource]:
-    """The source of this name for a Python in which its modules raise this error."""
+    """Return a source of this name for a Python in which its modules raise this error."""
     why = f'format("{called}") cannot run in this Python: {error}; pip install "bolide[spark]" installs what it needs'
 
     class Missing(DataSource):

@@ -64,7 +64,7 @@ class OlderStream(DataSourceStreamReader):
         self._reader = reader
         self._until_now = until_now
         self._reached: dict[str, Any] | None = None
-        """The end of the last planned batch, once Spark has named it."""
+        """End of the last planned batch, once Spark has requested its tasks."""
         self._asked = False
 
     def initialOffset(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class OlderStream(DataSourceStreamReader):
         return self._reader.latestOffset(start, ReadAllAvailable())
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of a task. Spark passes None if a batch has no tasks."""
+        """Return the rows of a task. Spark passes None if a batch has no tasks."""
         return iter(()) if partition is None else self._reader.read(partition)
 
     def commit(self, end: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ _FALSE: Final = frozenset({"false", "0", "no"})
 
 
 def whole_number(least: int, most: int) -> Callable[[str, str], int]:
-    """A reader of options that are whole numbers in these bounds; raises OptionError."""
+    """Return a reader of options that are whole numbers from `least` to `most`. It raises `OptionError`."""
 
     def parse(name: str, text: str) -> int:
         try:
@@ -30,17 +30,17 @@ def whole_number(least: int, most: int) -> Callable[[str, str], int]:
 
 
 def as_it_is(name: str, text: str) -> str:
-    """An option that is any text."""
+    """Return the text of an option unchanged."""
     return text
 
 
 def either(words: Sequence[str]) -> str:
-    """The words as a sentence lists them: "a, b or c"."""
+    """Join the words as in a sentence: "a, b or c"."""
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def one_of(*words: str) -> Callable[[str, str], str]:
-    """A reader of options that are one of these words; raises OptionError."""
+    """Return a reader of options that are one of these words. It raises `OptionError`."""
     allowed = either(words)
 
     def parse(name: str, text: str) -> str:
@@ -52,7 +52,7 @@ def one_of(*words: str) -> Callable[[str, str], str]:
 
 
 def true_or_false(name: str, text: str) -> bool:
-    """An option that is a switch; raises OptionError."""
+    """Parse a boolean option. Raises `OptionError`."""
     if text.lower() in _TRUE:
         return True
     if text.lower() in _FALSE:
@@ -61,7 +61,7 @@ def true_or_false(name: str, text: str) -> bool:
 
 
 def comma_names(name: str, text: str) -> tuple[str, ...]:
-    """An option that lists names; raises OptionError if it is empty."""
+    """Parse an option that lists names. Raises `OptionError` if it is empty."""
     names = tuple(part for part in map(java_trim, text.replace(";", ",").split(",")) if part)
     if not names:
         raise OptionError(f"option {name} is empty; give at least one name")
@@ -69,7 +69,7 @@ def comma_names(name: str, text: str) -> tuple[str, ...]:
 
 
 def moment(name: str, text: str) -> int:
-    """A point in time as ms since the epoch: such a number, or ISO 8601 with a zone. Raises OptionError."""
+    """Return a time in ms since the epoch, given such a number or ISO 8601 with a zone. Raises `OptionError`."""
     text = text.strip()
     if text.isascii() and text.isdigit():
         return whole_number(0, 1 << 62)(name, text)
@@ -85,7 +85,8 @@ def moment(name: str, text: str) -> int:
 
 
 def milliseconds(name: str, text: str) -> int:
-    """A duration in ms: a number, or one with a unit as in 90s, 15m, 2h. Raises OptionError."""
+    """Return a duration in ms, given a number of ms or a number with a unit as in 90s, 15m, 2h. Raises
+    `OptionError`."""
     text = text.strip()
     for unit, factor in (("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)):
         number = text.removesuffix(unit).strip()
@@ -97,7 +98,7 @@ def milliseconds(name: str, text: str) -> int:
 
 
 def mounted_folder(text: str, name: str) -> str:
-    """A local or mounted folder; without the scheme `file:`. Raises OptionError."""
+    """Return a local or mounted folder without the scheme `file:`. Raises `OptionError` for another scheme."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", text)
     if scheme is None:
         return text.rstrip("/") if len(text) > 1 else text

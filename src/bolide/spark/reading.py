@@ -58,7 +58,7 @@ class Read:
         return tuple(text for text, _ in self._left)
 
     def __str__(self) -> str:
-        """A sentence about the read. Raises `OptionError` if an option is unknown, invalid or missing."""
+        """Return a sentence about the read. Raises `OptionError` if an option is unknown, invalid or missing."""
         kind = "a stream that" if self.streaming else "a batch that"
         return f"{kind} {read_options(self.options, self.streaming)}"
 
@@ -71,13 +71,13 @@ class Read:
         return frame
 
     def _terms(self, condition: str | Column) -> list[tuple[Any, str]]:
-        """Each term of the condition and its SQL; a term is None if it cannot be converted."""
+        """Return each term of the condition with its SQL. A term is None if it cannot be converted."""
         from bolide.spark.data_source import read_ddl
 
         empty = self.spark.createDataFrame([], read_ddl(read_options(self.options, streaming=None)))
         filtered: Any = empty.where(condition)
         if not hasattr(filtered, "_jdf"):
-            return [(None, str(condition))]  # Spark Connect: the expression is in another machine's JVM
+            return [(None, str(condition))]  # Spark Connect: the expression is in another host's JVM
         parsed = filtered._jdf.queryExecution().analyzed().condition()
         return list(zip(terms_of(parsed), _texts_of(parsed), strict=True))
 
@@ -100,7 +100,7 @@ def _texts(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _texts_of(condition: Any) -> list[str]:
-    """The SQL of each term, in the order of `terms_of`."""
+    """Return the SQL of each term, in the order of `terms_of`."""
     kind = condition.getClass().getSimpleName()
     if kind == "And":
         return [*_texts_of(condition.left()), *_texts_of(condition.right())]

@@ -31,18 +31,18 @@ td svg { width: 8rem; height: .6rem; vertical-align: middle; } td rect { fill: v
 
 @cache
 def style() -> str:
-    """The style of a report."""
+    """Return the style sheet of a report."""
     sheet = (files("bolide.console") / "static" / "console.css").read_text(encoding="utf-8")
     return sheet[: sheet.index(_UNTIL)] + _OWN
 
 
 def stamp(when: datetime | None = None) -> str:
-    """A time in UTC, by default now."""
+    """Format a time in UTC, by default now."""
     return (when or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def numbers(figures: Mapping[str, str]) -> str:
-    """Figures side by side."""
+    """Return the HTML of figures side by side, by name."""
     cells = "".join(f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>" for name, value in figures.items())
     return f'<div class="numbers">{cells}</div>'
 

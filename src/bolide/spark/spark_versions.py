@@ -29,7 +29,7 @@ if TYPE_CHECKING or find_spec("pyspark.sql.streaming.datasource") is not None:  
 else:
 
     class SupportsTriggerAvailableNow:
-        """Older Sparks do not use it."""
+        """Placeholder: older versions of Spark do not use it."""
 
     class ReadLimit:
         """A bound on the size of one batch."""
@@ -62,7 +62,7 @@ if TYPE_CHECKING or hasattr(datasource, "DataSourceStreamArrowWriter"):  # 4.1 a
 else:
 
     class DataSourceStreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):
-        """A stream's writer that receives Arrow batches, as 4.0 gives them to any Arrow writer."""
+        """A stream writer that receives Arrow batches, as 4.0 passes them to any Arrow writer."""
 
 
 __all__ = [
@@ -82,7 +82,7 @@ PASSES_LIMITS: Final = "limit" in inspect.signature(DataSourceStreamReader.lates
 
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark expects for this one. Times are in UTC."""
+    """Return the Arrow schema that Spark expects for a schema. Times are in UTC."""
     from pyspark.sql.pandas import types
 
     convert: Any = types.to_arrow_schema

@@ -1,7 +1,7 @@
 """The measures of `bolide bench spark`: rates of sources, sink and jobs, compared with the limit of a Python source.
 
 A measure is a function of a `Bench`, listed in `MEASURES`. Rates are from the second of two runs in a session, so that
-they exclude the start of the JVM and of workers. Jobs from the command line are started like by a user, and their rates
+they exclude the start of the JVM and of workers. Jobs of the command line are started as by a user, and their rates
 include the start.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 LIMIT: Final = "limit"
 SAMPLE: Final = 64 * 1024 * 1024
-"""Bytes of the log on which stages are timed one by one."""
+"""Bytes of the log on which each stage is timed."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Bench:
     figures: list[Figure] = field(default_factory=list)
 
     def timed(self, measure: str, rows: int, run: Callable[[], object], note: str = "", warm: bool = True) -> Figure:
-        """Run twice and keep the second; once if it cannot be repeated."""
+        """Run a measure and record its rate. With `warm`, run it once before without recording."""
         if warm:
             run()
         cpu, began = tree_cpu_seconds(), time.monotonic()
@@ -89,7 +89,7 @@ def limit(bench: Bench) -> None:
 
 
 def offline(bench: Bench) -> None:
-    """The offline source with the same five columns."""
+    """Measure the offline source with the same five columns."""
     options = {"path": str(bench.store)}
     bench.timed(
         "offline source", bench.messages, lambda: to_nowhere(_frame(bench, "rocketmq-store", options, FIVE_DDL))
@@ -97,7 +97,7 @@ def offline(bench: Bench) -> None:
 
 
 def dispatch(bench: Bench) -> None:
-    """`bolide pipeline dispatch` from the start of its process to its end."""
+    """Measure `bolide pipeline dispatch` from the start of its process to its end."""
     with tempfile.TemporaryDirectory(prefix="bolide-bench-", dir=bench.store.parent) as out:
         command = python("-m", "bolide.cli", "pipeline", "dispatch", str(bench.store), "--out", f"{out}/out")
         command += ["--master", f"local[{bench.cores}]", "--json"]
@@ -119,7 +119,7 @@ def dispatch(bench: Bench) -> None:
 
 
 def sink(bench: Bench) -> None:
-    """The sink, at least once, into a topic of eight queues."""
+    """Measure the sink, at least once, into a topic of eight queues."""
     if bench.namesrv:
         source = {"rows": str(bench.messages), "body": str(bench.body), "partitions": str(2 * bench.cores)}
         bench.spark.dataSource.register(ReadySource)
@@ -162,7 +162,7 @@ MEASURES: Final[dict[str, Callable[[Bench], None]]] = {
 
 
 def measure(bench: Bench, name: str) -> None:
-    """One of MEASURES. Raises JobFailed with Spark's reason."""
+    """Run one of `MEASURES`. Raises `JobFailed` with Spark's reason."""
     from pyspark.errors import PySparkException
 
     from bolide.spark.failures import job_failed
@@ -193,12 +193,12 @@ def stages(store: Path) -> dict[str, dict[str, float]]:
 
 
 def to_nowhere(frame: DataFrame) -> None:
-    """Run a query only for its cost."""
+    """Run a query and discard its rows."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 def tree_cpu_seconds() -> float:
-    """Processor seconds of this process and its living descendants, including the JVM and its workers."""
+    """Return the processor seconds of this process and its living descendants, including the JVM and its workers."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -227,7 +227,7 @@ def _read_all(bench: Bench, source: str, options: Mapping[str, str]) -> None:
 
 
 def topic_of(body: int, cores: int) -> str:
-    """The topic of sink and live source; it must exist, with eight queues."""
+    """Return the topic of sink and live source. It must exist, with eight queues."""
     return f"{TOPIC}{body}x{cores}"
 
 

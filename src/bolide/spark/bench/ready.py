@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FIVE: Final = ("topic", "queue_id", "queue_offset", "store_timestamp", "body")
-"""The columns that are compared; a body of the wanted size is the largest."""
+"""The compared columns. `body` is the largest, with the requested size."""
 FIVE_DDL: Final = ", ".join(f"{name} {COLUMNS[name]}" for name in FIVE)
 
 
 class ReadySource(DataSource):
-    """Options: rows, body (bytes), partitions."""
+    """Source of ready batches. Options: `rows`, `body` (bytes), `partitions`."""
 
     @classmethod
     def name(cls) -> str:

@@ -31,9 +31,11 @@ _HEX: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
 def make_store(root: Path, messages: int, body: int, segment_size: int = SEGMENT_SIZE) -> int:
-    """Write `messages` records with bodies of `body` bytes below `root`/commitlog; returns the bytes of one record.
+    """Write `messages` records with bodies of `body` bytes below `root`/commitlog. Return the size of a record in
+    bytes.
 
-    Every record has its own UNIQ_KEY and one tag, in eight queues of one topic, as a producer of 5.x sends them.
+    Every record has its own UNIQ_KEY and one tag, as sent by a producer of 5.x. The records are in eight queues of one
+    topic.
     """
     folder = root / "commitlog"
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +75,7 @@ def _record(body: int) -> NDArray[np.uint8]:
 def _records(
     one: NDArray[np.uint8], first: int, count: int, offset: int, rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Copies of a record with different queues, offsets, times and keys, back to back."""
+    """Return consecutive copies of a record, with different queues, offsets, times and keys."""
     numbers = np.arange(first, first + count, dtype=np.int64)
     made = np.tile(one, (count, 1))
 

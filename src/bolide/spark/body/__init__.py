@@ -1,1 +1,1 @@
-"""Message bodies as columns: JSON, Avro and plain bytes."""
+"""Message bodies as columns: JSON, Avro and Protobuf."""

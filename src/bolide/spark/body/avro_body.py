@@ -16,14 +16,14 @@ from bolide.spark.body.body_arrays import arrays_of
 
 
 class AvroBodies:
-    """Reads Avro data into these columns, which are fields of the schema's record."""
+    """Decodes Avro bodies into these columns, which are fields of the schema's record."""
 
     def __init__(self, decoder: AvroDecoder, fields: list[pa.Field[Any]]) -> None:
         self._decode = decoder.decode
         self._fields = fields
 
     def decode(self, bodies: Any) -> tuple[list[Any], dict[int, str]]:
-        """The fields of these bodies, and why bad ones are bad. Raises RegistryError."""
+        """Return the columns of these bodies, and the reason for each bad row by index. Raises `RegistryError`."""
         bad: dict[int, str] = {}
         data: list[Any] = []
         for row, body in enumerate(bodies.to_pylist()):
@@ -43,7 +43,7 @@ def _array(values: list[Any], kind: pa.DataType) -> Any:
 
 
 def _microseconds(value: time) -> int:
-    """Since midnight."""
+    """Return the time since midnight in µs."""
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
 
@@ -53,7 +53,7 @@ def _needs_care(kind: pa.DataType) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Maps in Arrow's form, also nested ones; UUIDs as text."""
+    """Return a value with UUIDs as text, also inside maps and lists."""
     if value is None or isinstance(value, (str, bytes, int, float)):
         return value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Spark's types of the fields of an Avro record."""
+"""Spark's types for the fields of an Avro record."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def _nullable(kind: Any) -> bool:
 
 
 class _AvroTypes:
-    """Turns types of Avro into Spark's; knows the named types it has met, by their full names."""
+    """Converts Avro's types to Spark's, and stores named types by their full names."""
 
     def __init__(self) -> None:
         self._named: dict[str, tuple[Any, str]] = {}
 
     def add(self, schema: Any) -> None:
-        """Remember the named types of a schema that others refer to."""
+        """Store the named types of a schema that other schemas refer to."""
         if isinstance(schema, dict) and schema.get("type") in ("record", "enum", "fixed"):
             self.kind(schema, str(schema.get("name")), "")
 
@@ -91,7 +91,7 @@ class _AvroTypes:
         return self._whole(schema, where, space, depth)
 
     def _whole(self, schema: dict[str, Any], where: str, space: str, depth: int) -> str:
-        """The type of a schema that is an object."""
+        """Return the type of a schema that is a JSON object. Raises `OptionError`."""
         kind = schema["type"]
         if kind == "fixed":
             self._name(schema, space)
@@ -136,7 +136,7 @@ def _json(text: str) -> Any:
 
 
 def _is_decimal(precision: object, scale: object) -> bool:
-    """Whether Spark has decimals of this precision and scale."""
+    """Return whether Spark supports decimals of this precision and scale."""
     if type(precision) is not int or type(scale) is not int:
         return False
     return 0 < precision <= MAX_DIGITS and 0 <= scale <= precision

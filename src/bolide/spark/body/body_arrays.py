@@ -1,4 +1,4 @@
-"""Arrow arrays of decoded bodies. A body with a value that its column cannot hold is a bad one."""
+"""Builds Arrow arrays from decoded bodies. A body with a value that does not fit its column is bad."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 _UNFIT: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""Arrow's errors for such a value: an int of more bits, a string that is not UTF-8, a decimal of more digits."""
+"""Arrow's errors for such a value: an int with too many bits, text that is not UTF-8, a decimal with too many
+digits."""
 
 
 def arrays_of(
@@ -17,7 +18,8 @@ def arrays_of(
     bad: dict[int, str],
     array: Callable[[list[Any], pa.DataType], Any] = pa.array,
 ) -> list[Any]:
-    """One array a field, made by `array`. The row of an unfit body becomes empty in `data`, and `bad` says why."""
+    """Return one array per field, built by `array`. Empties the row of each bad body in `data`, and adds the reason to
+    `bad`."""
     try:
         return [array([one.get(field.name) for one in data], field.type) for field in fields]
     except _UNFIT:

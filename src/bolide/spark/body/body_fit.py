@@ -24,9 +24,9 @@ _SAME: Final = {
     "character": "string",
     "varchar": "string",
 }
-"""Other words for types."""
+"""Synonyms of types."""
 _WIDER: Final = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))
-"""Types whose values all later ones contain."""
+"""Types in ascending order: each type contains the values of the types before it."""
 _DECIMAL: Final = re.compile(r"\w+\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\).*", re.DOTALL)
 
 

@@ -30,7 +30,7 @@ from bolide.spark.option_values import either
 CORRUPT_RECORD: Final = "_corrupt_record"
 """Column with the whole body of a bad record, for `body.onBadRecord` column. Null for good records."""
 _MOST_DESCRIPTOR: Final = 8 << 20
-"""Bytes of a descriptor set."""
+"""Maximum size of a descriptor set in bytes."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class BodyFormat:
     """The format of bodies, and the columns into which a read decodes them."""
 
     kind: str = ""
-    """json, avro, protobuf, or empty if bodies stay bytes."""
+    """json, avro or protobuf, or "" if bodies stay bytes."""
     fields: tuple[tuple[str, str], ...] = ()
     """Names and Spark's types, as DDL, of the fields in a body."""
     schema: str = ""
@@ -71,7 +71,7 @@ class BodyFormat:
 
 
 def read_body_format(given: Mapping[str, str], taken: Collection[str] = ()) -> BodyFormat:
-    """Checks the body options; a field cannot have one of the names `taken`. Raises OptionError.
+    """Parse the body options. A field cannot have one of the names `taken`. Raises `OptionError`.
 
     With `body.subject` it fetches the newest schema from the registry.
     """
@@ -107,11 +107,11 @@ _OF_KIND: Final = {
     "body.descriptor": (PROTOBUF,),
     "body.message": (PROTOBUF,),
 }
-"""Options that only some formats have."""
+"""Options that only some formats have, with these formats."""
 
 
 def _check_options(options: BodyOptions, given: Collection[str]) -> None:
-    """Raises OptionError for an option that this format does not have, or that contradicts another."""
+    """Raise `OptionError` for an option that this format does not have, or that contradicts another option."""
     for name, kinds in _OF_KIND.items():
         if name.lower() in given and options.format not in kinds:
             raise OptionError(f"option {name} is for body.format {either(kinds)}, not {options.format}: leave it out")
@@ -139,7 +139,7 @@ def _registry(options: BodyOptions) -> RegistryAddress | None:
 
 
 def _latest(body: BodyFormat, options: BodyOptions) -> RegisteredSchema | None:
-    """The newest schema of the subject that the options name. Raises OptionError, RegistryError."""
+    """Return the newest schema of the subject, or None without a subject. Raises `OptionError` and `RegistryError`."""
     subject = options.subject
     if not subject or body.registry is None:
         return None
@@ -155,7 +155,7 @@ def _json(body: BodyFormat, options: BodyOptions) -> BodyFormat:
     found = _latest(body, options)
     text = (options.schema or "") if found is None else found.text
     if not text:
-        return body  # a schema given to Spark names the columns then
+        return body  # the schema that the user passes to Spark names the columns
     if not text.startswith("{"):
         return replace(body, fields=tuple(ddl_fields(text).items()))
     fields = json_schema_fields(text)
@@ -175,7 +175,7 @@ def _avro(body: BodyFormat, options: BodyOptions) -> BodyFormat:
     try:
         fields = avro_fields(text, references)
     except (AttributeError, KeyError, TypeError) as error:
-        parsed_avro(text, references)  # its error says more
+        parsed_avro(text, references)  # its error contains more details
         raise SchemaError(f"it is not an Avro schema: {type(error).__name__}: {error}") from None
     writer = options.writer_schema or ""
     for schema in (text, writer) if writer else (text,):

@@ -33,14 +33,14 @@ def _stripped(name: str, text: str) -> str:
 
 
 def _word(*words: str) -> Callable[[str, str], str]:
-    """A reader of options that are one of these words, in any case."""
+    """Return a reader of options that are one of these words, in any case."""
     read = one_of(*words)
     return lambda name, text: read(name, text.strip().lower())
 
 
 @dataclass(frozen=True, kw_only=True)
 class BodyOptions:
-    """The texts of the options; None if an option is not given."""
+    """The values of the options, or None if an option is not given."""
 
     format: str = option(
         COLUMNS,

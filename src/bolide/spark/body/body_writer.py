@@ -94,7 +94,7 @@ def body_writer(body: BodyFormat) -> BodyWriter:
 def _rows(structs: pa.StructArray) -> list[dict[str, Any] | str | None]:
     """Return the fields of each row: a dictionary, None, or the reason why it has no values in Python."""
     convert = _converter(structs.type) or _same
-    values: Any = structs  # its stub does not know the method
+    values: Any = structs  # its stub lacks the method
     try:
         return [convert(value) for value in values.to_pylist()]
     except (ValueError, OverflowError):  # in at least one row

@@ -32,7 +32,7 @@ class JsonBodies:
     """Decodes JSON objects into these columns. A missing field is null, and a field without a column is skipped."""
 
     def __init__(self, fields: list[pa.Field[Any]], registry: Registry | None = None) -> None:
-        """With a registry, the object follows the id of its schema."""
+        """With a registry, each object follows the id of its schema."""
         self._registry = registry
         for field in fields:
             check_json_type(field.type, field.name)
@@ -45,7 +45,7 @@ class JsonBodies:
         )
 
     def decode(self, bodies: Any) -> tuple[list[Any], dict[int, str]]:
-        """The fields of these bodies, and why bad ones are bad."""
+        """Return the columns of these bodies, and the reason for each bad row by index."""
         bad: dict[int, str] = {}
         if self._registry is not None:
             bodies = _payloads(bodies, self._registry, bad)
@@ -63,7 +63,7 @@ class JsonBodies:
         return arrays, bad
 
     def _numbered(self, bodies: Any, bad: dict[int, str]) -> Any:
-        """Each body with the number of its row as its first member, and a line end."""
+        """Return each body with the number of its row as its first member, and a line end."""
         raw, ends = _contents(bodies)
         first = np.zeros(len(bodies), np.uint8)
         filled = ends[1:] > ends[:-1]
@@ -90,7 +90,7 @@ class JsonBodies:
         return _compute.binary_join_element_wise(head, numbers, comma, rest, end, nothing)
 
     def _parse(self, text: Any, rows: Any, tables: list[Any], bad: dict[int, str]) -> None:
-        """Parse these rows into tables, in order; rows that do not parse go to `bad`."""
+        """Parse these rows into tables, in order. Adds rows that do not parse to `bad`."""
         if not len(rows):
             return
         chosen = text if len(rows) == len(text) else text.take(pa.array(rows))
@@ -105,7 +105,7 @@ class JsonBodies:
             self._parse(text, rows[middle:], tables, bad)
 
     def _read(self, text: Any, rows: Any) -> tuple[Any, str]:
-        """The table of these rows, or None and the reason."""
+        """Return the table of these rows, or None and the reason."""
         raw, _ = _contents(text)
         source = pa.BufferReader(_arrow.py_buffer(raw))
         block = _json.ReadOptions(use_threads=False, block_size=len(raw) + 1)
@@ -121,7 +121,7 @@ class JsonBodies:
 
 
 def _payloads(bodies: Any, registry: Registry, bad: dict[int, str]) -> Any:
-    """Bodies without their schema ids; a bad body becomes empty. Raises RegistryError."""
+    """Return the bodies without their schema ids. A bad body becomes empty. Raises `RegistryError`."""
     found: list[bytes] = []
     schemas = ParsedSchemas({JSON: lambda _: None})  # bodies are not validated
     for row, body in enumerate(bodies.to_pylist()):
@@ -148,7 +148,8 @@ def _size(text: Any) -> int:
 
 
 def _read_as(kind: pa.DataType) -> pa.DataType:
-    """The type that a field is parsed as: Arrow's parser reads dates only as numbers, but a cast converts strings."""
+    """Return the type with which to parse a field: Arrow's parser reads dates only as numbers, but a cast converts
+    strings."""
     types: Any = pa.types
     whole: Any = kind
     if types.is_date32(kind):

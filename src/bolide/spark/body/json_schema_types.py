@@ -1,6 +1,6 @@
-"""Spark's types of the properties of a JSON Schema, as schema registries hold it (drafts 4 to 2020-12).
+"""Spark's types for the properties of a JSON Schema, as stored in schema registries (drafts 4 to 2020-12).
 
-Only what names a column and its type is used: a body is not validated against patterns, ranges or required properties.
+Uses only names and types of properties: bodies are not validated against patterns, ranges or required properties.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MOST_DEPTH: Final = 32
 
 
 def json_schema_fields(text: str) -> dict[str, str]:
-    """Names and types of the properties of an object. Raises OptionError."""
+    """Return names and types of the properties of an object. Raises `OptionError`."""
     try:
         schema: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -47,7 +47,7 @@ def _properties(schema: Any, root: Any, depth: int) -> dict[str, str]:
 
 
 def _kind(schema: Any, root: Any, where: str, depth: int) -> str:
-    """Spark's type of a value. Raises OptionError."""
+    """Return Spark's type for a value. Raises `OptionError`."""
     schema = _resolved(schema, root, where, depth)
     for word in ("oneOf", "anyOf"):  # how generators write that a value may be null
         if word in schema:
@@ -78,7 +78,7 @@ def _kind(schema: Any, root: Any, where: str, depth: int) -> str:
 
 
 def _resolved(schema: Any, root: Any, where: str, depth: int) -> Any:
-    """The schema, or the one of the same document that it refers to."""
+    """Return the schema, or the schema in the same document that it refers to. Raises `OptionError`."""
     while isinstance(schema, dict) and "$ref" in schema:
         depth += 1
         target = schema["$ref"]

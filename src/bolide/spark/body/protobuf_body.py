@@ -12,7 +12,7 @@ from bolide.spark.body.body_arrays import arrays_of
 
 
 class ProtobufBodies:
-    """Reads messages into these columns, which are fields of the message."""
+    """Decodes messages into these columns, which are fields of the message."""
 
     def __init__(self, decoder: ProtobufDecoder, descriptor: Any, fields: list[pa.Field[Any]]) -> None:
         self._decode = decoder.decode
@@ -20,7 +20,7 @@ class ProtobufBodies:
         self._plain = plain_of(descriptor)
 
     def decode(self, bodies: Any) -> tuple[list[Any], dict[int, str]]:
-        """The fields of these bodies, and why bad ones are bad. Raises RegistryError."""
+        """Return the columns of these bodies, and the reason for each bad row by index. Raises `RegistryError`."""
         bad: dict[int, str] = {}
         data: list[Any] = []
         for row, body in enumerate(bodies.to_pylist()):

@@ -1,4 +1,4 @@
-"""Spark's types of the fields of a Protobuf message, as Spark's own `from_protobuf` has them."""
+"""Spark's types for the fields of a Protobuf message, the same as with Spark's `from_protobuf`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _BY_CPP_TYPE: Final = {
     7: "boolean",
     8: "string",  # enum: its name
 }
-"""FieldDescriptor.CPPTYPE_… -> Spark's type."""
+"""Spark's types by FieldDescriptor.CPPTYPE_…."""
 _STRING: Final = 9
 _BYTES: Final = 12
 """FieldDescriptor.TYPE_STRING and TYPE_BYTES: both have the C++ type string."""
 
 
 def protobuf_fields(descriptor: Any) -> dict[str, str]:
-    """Names and types of the fields of a message. Raises OptionError."""
+    """Return names and types of the fields of a message. Raises `OptionError`."""
     fields = _fields(descriptor, ())
     if not fields:
         raise OptionError(f"the message {descriptor.full_name} has no fields: read body as bytes")

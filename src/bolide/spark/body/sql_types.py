@@ -1,4 +1,4 @@
-"""Schemas of bodies as SQL writes them: `id BIGINT, place STRUCT<city: STRING>`."""
+"""Schemas of bodies in SQL: `id BIGINT, place STRUCT<city: STRING>`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _BEHIND_SCALAR: Final = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _NESTED: Final = {"array": 1, "map": 2}
-"""Types of types, with the number of these."""
+"""Types that contain types, with the number of the latter."""
 MAX_DIGITS: Final = 38
-"""Precision of Spark's longest decimal."""
+"""Maximum precision of Spark's decimals."""
 
 
 def ddl_fields(text: str) -> dict[str, str]:
-    """Names and types of a schema such as `id BIGINT, place STRUCT<city: STRING>`. Raises OptionError.
+    """Return names and types of a schema such as `id BIGINT, place STRUCT<city: STRING>`. Raises `OptionError`.
 
     Only Spark's JVM can parse types, but its error names neither the option nor the type. So types that it would reject
     are rejected here, and the others are passed on unchanged.
@@ -53,7 +53,7 @@ def ddl_fields(text: str) -> dict[str, str]:
 
 
 def taken_apart(kind: str) -> tuple[str, dict[str, str]]:
-    """Return the word of a type that `ddl_fields` accepts, in lower case, and names and types of its parts.
+    """Return the keyword of a type that `ddl_fields` accepts, in lower case, and names and types of its parts.
 
     A scalar has no parts. An array has the part `element`, a map `key` and `value`, and a struct its fields.
     """
@@ -71,7 +71,7 @@ def taken_apart(kind: str) -> tuple[str, dict[str, str]]:
 
 
 def _is_type(text: str) -> bool:
-    """Whether Spark knows the type `text`, which a comment may follow."""
+    """Return whether Spark has the type `text`, which a comment may follow."""
     matched = _TYPE.fullmatch(text.strip())
     if matched is None:
         return False
@@ -91,7 +91,7 @@ def _is_type(text: str) -> bool:
 
 
 def _parts(text: str) -> list[str]:
-    """The text split at commas outside brackets and quotes."""
+    """Split a text at commas outside brackets and quotes."""
     parts: list[str] = []
     depth = begin = 0
     quote = ""

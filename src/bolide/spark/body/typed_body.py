@@ -18,22 +18,22 @@ from bolide.spark.body.body_options import DROP, FAIL
 from bolide.spark.errors import BadBody
 
 Decoded = tuple[list[Any], Mapping[int, str]]
-"""One Arrow array a field, null in bad rows; and why each bad row is bad, by its number."""
+"""One Arrow array per field, null in bad rows, and the reason for each bad row by index."""
 _compute: Any = pc  # its stubs do not know masks of numpy and null as a value
 
 
 class Decoder(Protocol):
-    """Bodies in, columns out."""
+    """Decodes bodies into columns."""
 
     def decode(self, bodies: Any) -> Decoded:
-        """The fields of these bodies, a binary array without nulls."""
+        """Return the columns of these bodies, a binary array without nulls."""
 
 
 class BodyReader:
-    """Makes the columns of one read from its bodies, with `body.onBadRecord`."""
+    """Builds the columns of a read from its bodies, according to `body.onBadRecord`."""
 
     def __init__(self, decoder: Decoder, names: Sequence[str], on_bad_record: str, whole: Any = None) -> None:
-        """If one struct column holds the decoder's columns, `whole` is its Arrow field."""
+        """If one struct column contains the decoder's columns, `whole` is its Arrow field."""
         self._decoder = decoder
         self._names: Final = [name for name in names if name != CORRUPT_RECORD]
         self._whole = whole
@@ -41,9 +41,10 @@ class BodyReader:
         self._on_bad_record = on_bad_record
 
     def columns(self, bodies: Any, place: Callable[[int], str]) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
-        """The columns by name, and the rows to keep if some are dropped (the columns have only those).
+        """Return the columns by name, and a mask of the rows to keep, or None if no row is dropped. Columns omit
+        dropped rows.
 
-        `place` returns where the message of a row is. Raises BadBody.
+        `place` returns the location of the message of a row. Raises `BadBody` if bad records should fail the read.
         """
         arrays, bad = self._decoder.decode(bodies)
         if self._whole is not None:
@@ -85,7 +86,7 @@ def typed_columns(
 
 
 def _struct(arrays: Sequence[Any], kind: Any, bad: Mapping[int, str], count: int) -> Any:
-    """One array of structs, null in bad rows."""
+    """Return an array of structs, null in bad rows."""
     mask = np.zeros(count, np.bool_)
     mask[list(bad)] = True
     fields = [kind.field(number) for number in range(kind.num_fields)]
@@ -93,7 +94,7 @@ def _struct(arrays: Sequence[Any], kind: Any, bad: Mapping[int, str], count: int
 
 
 def body_reader(body: BodyFormat, schema: pa.Schema, names: Sequence[str]) -> BodyReader:
-    """The reader of bodies of this format into the columns `names` of the schema. Raises OptionError."""
+    """Return the reader of bodies of this format into the columns `names` of the schema. Raises `OptionError`."""
     fields: list[Any] = [schema.field(name) for name in names if name != CORRUPT_RECORD]
     whole: Any = None
     if body.column and fields:

@@ -1,6 +1,6 @@
 """Filter bitmaps of extension units: the result of each SQL92 filter of a topic for each of its records.
 
-Rule of RocketMQ's CommitLogDispatcherCalcBitMap, with the filters of the store's consumerFilter.json. A broker applies
+Follows RocketMQ's CommitLogDispatcherCalcBitMap, with the filters of the store's consumerFilter.json. A broker applies
 a filter only after its registration. This module applies it to every record, so older units may have more bits than a
 broker's. In topics with filters, expressions are evaluated record by record.
 """
@@ -44,7 +44,7 @@ class TopicFilter:
 
 
 def read_filters(root: Path, shape: StoreShape) -> tuple[TopicFilter, ...]:
-    """Return the filters of consumerFilter.json that a broker would apply, which fit this shape's bitmaps."""
+    """Return the filters of consumerFilter.json that fit this shape's bitmaps. A broker applies the same filters."""
     path = root / "config" / "consumerFilter.json"
     if not (shape.enable_consume_queue_ext and shape.enable_calc_filter_bit_map) or not path.exists():
         return ()

@@ -1,6 +1,6 @@
 """Second half of the dispatch job: writes or extends the files of a queue from part files.
 
-The column twin of `dispatch.rebuild`: rules of RocketMQ's ConsumeQueue.putMessagePositionInfo and ConsumeQueueExt.put.
+Like `dispatch.rebuild`, but by columns. Follows RocketMQ's ConsumeQueue.putMessagePositionInfo and ConsumeQueueExt.put.
 """
 
 from __future__ import annotations

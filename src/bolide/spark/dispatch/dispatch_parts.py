@@ -82,7 +82,7 @@ class Entries:
 
 
 class _Columns:
-    """The current result of a stretch."""
+    """The columns of a part while its stretches are read."""
 
     def __init__(
         self, shape: StoreShape, filters: Sequence[TopicFilter], audit: bool, deleted: dict[str, int] | None = None

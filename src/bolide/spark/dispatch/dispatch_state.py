@@ -30,7 +30,7 @@ class DerivedState:
     """Physical offsets and store times in ms of the dispatched records; -1 and 0 without records."""
 
     end_offset: int = -1
-    """After the last byte of the log that was processed."""
+    """Physical offset after the last processed byte of the log."""
     last_offset: int = -1
     last_timestamp: int = 0
     entries: int = 0
@@ -62,14 +62,14 @@ class DerivedState:
 
 
 def encode_state(state: DerivedState, shape: StoreShape, filters: Sequence[TopicFilter]) -> bytes:
-    """The state as JSON, with the settings that must not change afterwards."""
+    """Return the state as JSON, with the settings that must not change afterwards."""
     kept: dict[str, Any] = {name: value for name, value in vars(state).items() if name != "queues"}
     kept["queues"] = [[*key, end.start, end.units, end.ext] for key, end in state.queues.items()]
     return json.dumps({"shape": asdict(shape), "filters": [asdict(one) for one in filters], "state": kept}).encode()
 
 
 def decode_state(data: bytes, shape: StoreShape, path: str) -> tuple[DerivedState, tuple[TopicFilter, ...]]:
-    """Read it back; raises OptionError if the store's shape has changed."""
+    """Return the state and the filters in `data`. Raises `OptionError` if the store's shape has changed."""
     from bolide.spark.dispatch.bitmaps import TopicFilter
 
     found = json.loads(data)

@@ -1,6 +1,6 @@
 """Second half of the dispatch job: writes pieces of index files in parallel.
 
-Rules of RocketMQ's IndexFile.putKey. An entry's predecessor in its slot's chain may be in an earlier piece, so each
+Follows RocketMQ's IndexFile.putKey. An entry's predecessor in its slot's chain may be in an earlier piece, so each
 piece first fills the slots from the earlier hashes, at a cost of a few nanoseconds per entry. The last piece of a file
 writes slots and header.
 """

@@ -68,7 +68,7 @@ class ParquetSink:
             self._output.publish()
 
     def abort(self) -> None:
-        """Leave nothing."""
+        """Delete the hidden file."""
         if self._writer is not None:
             self._writer.close()
         self._output.discard()
@@ -112,7 +112,7 @@ class JsonSink:
             self._output.publish()
 
     def abort(self) -> None:
-        """Leave nothing."""
+        """Delete the hidden file."""
         if self._file is not None:
             self._file.close()
         self._output.discard()

@@ -1,6 +1,6 @@
 """Statistics of topics: sizes, rates, latency from born to stored, tags, hot keys, and time series.
 
-Two passes over the messages for all tables: one with grouping sets, one over the keys.
+Reads the messages twice for all tables: once with grouping sets, once for the keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The message trace topic as one row per message: its send, and every attempt to consume it.
+"""Converts the message trace topic to one row per message: its send, and every attempt to consume it.
 
 Parses lines of RocketMQ's TraceDataEncoder, of 4.x and 5.x, by Java clients or Bolide's: fields are separated by 0x01,
 lines end with 0x02, and Java writes the word `null` for null. Only Spark's functions are used, so no row passes through

@@ -1,8 +1,8 @@
-"""The parent of a local session's Python workers: PySpark's daemon, without its trace when a session ends first.
+"""The parent of a local session's Python workers: PySpark's daemon, without its traceback when a session ends first.
 
 A session that stops, or a job that needs no more rows, closes the socket of a worker that may still have a few bytes to
-write. PySpark's daemon then prints the trace of a BrokenPipeError to the standard error of the user's command, although
-this is not an error. `spark.python.daemon.module` is set to this module.
+write. PySpark's daemon then prints the traceback of a BrokenPipeError to the standard error of the user's command,
+although this is not an error. `spark.python.daemon.module` is set to this module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Builds an archive with all that an executor needs to run Bolide: an interpreter, its library, and the packages.
+"""Builds an archive with everything that an executor needs to run Bolide: an interpreter, its library, and the
+packages.
 
 Spark unpacks it for each executor (`--archives FILE#bolide`, `spark.pyspark.python=./bolide/bin/python3`), so workers
 need only Java and Spark. This is possible because a copied CPython finds its library relative to itself. Hosts must

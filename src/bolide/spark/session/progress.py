@@ -32,7 +32,7 @@ class JobProgress:
     total: int
     seconds: float
     unit: str = "files"
-    """`bytes`, or a noun to show."""
+    """Unit of `done` and `total`: `bytes`, or another noun to show."""
 
     @property
     def rate(self) -> float:
@@ -54,7 +54,7 @@ def no_progress(_: JobProgress) -> None:
 
 
 def _answer(answer: Future[Any]) -> Any:
-    """Return the results of a stage. Raises `JobFailed` with one sentence instead of Spark's traces."""
+    """Return the results of a stage. Raises `JobFailed` with one sentence instead of Spark's tracebacks."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -105,7 +105,7 @@ class Runner:
             answer = pool.submit(data.collect)
             while True:
                 finished = wait([answer], _POLL_S).done
-                if finished or done.value < total:  # all of it is told once, when the answers are here
+                if finished or done.value < total:  # completion is reported once, with the results
                     self._progress(JobProgress(stage, min(done.value, total), total, time.monotonic() - began, unit))
                 if finished:
                     self.seconds[stage] = time.monotonic() - began

@@ -112,9 +112,8 @@ def job_session(
 
 
 def job_context(name: str, master: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkContext:
-    """Like `job_session`, for jobs that run tasks and do not use tables: without Spark's SQL, the start takes two
-    seconds less of processor time. Raises `SparkMissing` if Spark is not installed.
-    """
+    """Like `job_session`, but without Spark SQL, for jobs that run tasks and do not use tables. This saves two seconds
+    of processor time at startup. Raises `SparkMissing` if Spark is not installed."""
     wanted = _settings(master, settings, None)
     from pyspark import SparkConf, SparkContext
 

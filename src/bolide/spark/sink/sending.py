@@ -46,7 +46,7 @@ MAX_KEPT: Final = 64 * 1024 * 1024
 MAX_IN_FLIGHT: Final = 32 * 1024 * 1024
 """Maximum number of bytes in flight. A single request may be larger."""
 NO_TIMERS: Final = "timer message is not enabled"
-"""The remark with which a broker without timers answers a deliver_time, as a system error."""
+"""Remark of the system error with which a broker without timers rejects a deliver_time."""
 ROUNDS_OF_REFUSAL: Final = 5
 """Number of responses "no permission" or "unknown topic" after which the result is final."""
 PAUSE_S: Final = 0.2
@@ -54,10 +54,11 @@ LONGEST_PAUSE_S: Final = 2.0
 
 
 Stored: TypeAlias = Callable[[Bundle, list[Command]], None]
-"""(messages, responses of the requests that stored some)"""
+"""Called with messages and the responses of the requests that stored them."""
 Refused: TypeAlias = Callable[[Refusal], None]
 Marks: TypeAlias = Callable[[str, str, int], str]
-"""(broker, its address, seconds since the message was born) -> properties of a half message for this broker."""
+"""Called with a broker, its address, and the seconds since the message was born. Returns the properties of a half
+message for this broker."""
 
 
 @dataclass

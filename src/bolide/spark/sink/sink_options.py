@@ -118,7 +118,7 @@ class SinkOptions:
     )
 
     def __str__(self) -> str:
-        """A sentence about the write, without passwords."""
+        """Return a sentence about the write, without passwords."""
         topic = f"topic {self.topic}" if self.topic else "the topics of its rows"
         log = f", with its log in {self.commit_log}" if self.commit_log else ""
         return f"writes to {topic} at the name servers {', '.join(self.connection.namesrv)}, {self.mode}{log}"

@@ -44,7 +44,7 @@ class BatchWriter(DataSourceArrowWriter):
         return self.write_task(iterator, Task.current(self._query))
 
     def write_task(self, batches: Iterator[pa.RecordBatch], task: Task) -> WriterCommitMessage:
-        """`write` for a task with a given identity."""
+        """Like `write`, for a task with a given identity."""
         return write_rows(batches, self._options, task, self._decided)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -68,7 +68,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return self.write_task(iterator, Task.current("query"))
 
     def write_task(self, batches: Iterator[pa.RecordBatch], task: Task) -> WriterCommitMessage:
-        """`write` for a task with a given identity."""
+        """Like `write`, for a task with a given identity."""
         return write_rows(batches, self._options, task, self._decided)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

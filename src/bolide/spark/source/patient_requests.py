@@ -21,7 +21,7 @@ MAX_PAUSE_S: Final = 2.0
 
 
 def _nothing() -> None:
-    """Default of a callback."""
+    """Do nothing. Default of the callbacks."""
 
 
 class PatientRequests:

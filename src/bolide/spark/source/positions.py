@@ -52,7 +52,7 @@ class Position:
     """Times by topic or queue, for kind times."""
 
     def given(self) -> Offsets:
-        """Offsets by queue, for kind offsets."""
+        """Return the offsets by queue, for kind offsets."""
         return dict(self.offsets)
 
     def time_of(self, queue: Queue) -> int | None:

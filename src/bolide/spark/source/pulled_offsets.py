@@ -27,7 +27,7 @@ ATTEMPTS: Final = 5
 
 Question: TypeAlias = Callable[[Queue], tuple[int, dict[str, str]]]
 Asking: TypeAlias = Callable[[list[Queue], Question, int], Iterable[tuple[Queue, Command]]]
-"""`ClusterRoutes.answers`."""
+"""Type of `ClusterRoutes.answers`."""
 
 
 class PulledOffsets:

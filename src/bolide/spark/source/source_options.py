@@ -131,7 +131,7 @@ class SourceOptions(ClusterAccess):
         return {**self.body.columns(), **self.bad_records.columns()}
 
     def __str__(self) -> str:
-        """A sentence about the read, without passwords."""
+        """Return a sentence about the read, without passwords."""
         return (
             f"reads {self.selection} at the name servers {', '.join(self.namesrv)} as group {self.group}, starting at"
             f" {self.starting.kind}"

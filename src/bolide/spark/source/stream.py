@@ -102,7 +102,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_partition(partition, self._options, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Does nothing: Spark calls it a batch late and never for the last one, so `latestOffset` commits instead."""
+        """Do nothing: Spark calls this a batch late and never for the last batch, so `latestOffset` commits instead."""
 
     def stop(self) -> None:
         if self._run is not None:

@@ -59,7 +59,7 @@ class IndexAudit:
     lacking: int = 0
     lacking_first: int = -1
     tags: int = 0
-    """Number of existing and of missing entries for tags."""
+    """Number of existing entries for tags. `no_tags` counts the missing entries."""
     no_tags: int = 0
     no_tags_first: int = -1
 

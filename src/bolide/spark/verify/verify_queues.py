@@ -310,7 +310,7 @@ class _Ext:
 
 
 def _heads(data: bytes, places: Ints) -> Any:
-    """Return size, tags code and time of the extension units at these positions."""
+    """Return the heads of the extension units at these positions."""
     count = len(data) - _EXT_HEAD.itemsize + 1
     if count <= 0 or not len(places):
         return np.zeros(len(places), _EXT_HEAD)
