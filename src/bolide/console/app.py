@@ -36,7 +36,8 @@ log = logging.getLogger("bolide.console")
 
 DAY_MS: Final = 86_400_000
 WARN_DAYS: Final = 14
-"""Days that the console's certificate has left when its pages start to warn, as in deploy/prometheus/alerts.yml."""
+"""Number of days before the console's certificate expires from which its pages warn, as in
+deploy/prometheus/alerts.yml."""
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 HEADERS: Final = {
     "Content-Security-Policy": (

@@ -1,4 +1,4 @@
-"""Format the first `MOST` bytes of a body for display: as text, JSON, decoded by a schema, or in hexadecimal."""
+"""Formats the first `MOST` bytes of a body for display: as text, JSON, decoded by a schema, or in hexadecimal."""
 
 from __future__ import annotations
 

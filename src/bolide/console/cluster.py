@@ -26,7 +26,7 @@ PRODUCER_GROUP: Final = "bolide-console"
 NEWEST: Final = 64
 """Maximum number of messages on a page."""
 MOST_SKIPPED: Final = 2_048
-"""Maximum number of messages of one millisecond before a page: the page reads them, from each queue."""
+"""Maximum number of messages of one millisecond that a page skips. The page reads them from each queue."""
 QUEUES_AT_ONCE: Final = 4
 """Maximum number of queues that a page reads at the same time, because it keeps their messages in memory."""
 

@@ -23,7 +23,7 @@ MOST_SENT: Final = 64
 
 
 async def dead_letters(visit: Visit) -> Response:
-    """Show the groups that have dead letters. Sorts each page by their number, descending."""
+    """Show the groups that have dead letters. Sorts each page by the number of dead letters, descending."""
     search = visit.query.text("q")
     topics = [topic for topic in await visit.view.dead_letter_topics() if search.lower() in topic.lower()]
     part = visit.rows(len(topics))

@@ -35,7 +35,7 @@ class GroupRow:
 
 
 async def groups(visit: Visit) -> Response:
-    """Show a page of the list."""
+    """Show a page of the list of groups."""
     search, sort = visit.query.text("q"), visit.query.chosen("sort", ("name", "lag"), "name")
     known = await visit.view.groups()
     word = search.lower()

@@ -54,7 +54,7 @@ class TopicRow:
 
 
 async def topics(visit: Visit) -> Response:
-    """Show a page of the list."""
+    """Show a page of the list of topics."""
     kind, search = visit.query.chosen("kind", KINDS, "normal"), visit.query.text("q")
     configs = await visit.view.topic_configs()
     kinds = await visit.view.kinds_of_topics()

@@ -93,7 +93,7 @@ def real_topic(message: ReceivedMessage) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownHalf:
-    """A half message beyond the offset up to which all transactions have ended."""
+    """A half message: one that its broker may still check, or one whose checks the broker has given up."""
 
     message: ReceivedMessage
     topic: str
