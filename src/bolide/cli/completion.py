@@ -9,7 +9,7 @@ from typing import Final
 import typer
 
 VARIABLE: Final = "_BOLIDE_COMPLETE"
-"""Set by the script of a shell: the program completes instead of running a command."""
+"""Environment variable that a shell's script sets: the program then completes instead of running a command."""
 
 
 class Shell(StrEnum):

@@ -50,7 +50,7 @@ VERBS: Final = (
 
 
 def load() -> typer.Typer:
-    """Attach the commands of the other files of this package."""
+    """Return the typer application with the commands of the other files of this package."""
     if not app.registered_groups:
         for noun, (module, text) in NOUNS.items():
             of_noun = import_module(f"bolide.cli.{module}").app
@@ -137,8 +137,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Run the command line; errors become one sentence and an exit code."""
-    # A daemon replaces this handler. Everything else ends as with Ctrl-C, and cleans up.
+    """Run the command line. Errors become one sentence and an exit code."""
+    # Daemons replace this handler. Other commands end as with Ctrl-C, and clean up.
     signal.signal(signal.SIGTERM, _interrupt)
     with boundary():
         ready_if_asked()

@@ -43,7 +43,7 @@ async def pull_load(
         first = (await producer.queues(topic))[0]
         queue = MessageQueue(topic, first.broker_name, first.queue_id)
         output.note(f"sending {messages:,} messages of {body:,} bytes to {queue} ...")
-        content = os.urandom(body)  # else the producer would compress it
+        content = os.urandom(body)  # random, so that the producer does not compress it
         await asyncio.gather(*(producer.send(Message(topic, content), queue=queue) for _ in range(messages)))
     async with Admin(namesrv) as admin:
         address = await admin.master_of(queue)

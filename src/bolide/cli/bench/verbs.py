@@ -1,7 +1,7 @@
 """`bolide bench`: how fast a running broker accepts and delivers messages, with Bolide's client as the load.
 
-The client is Python and shares the machine, so this is a floor. The comparison with Java's broker, with a load that is
-not the bottleneck, is `make bench` in a checkout.
+The client is Python and shares the host, so the rates are lower bounds. `make bench` in a checkout compares with Java's
+broker, with a load that is not the bottleneck.
 """
 
 from __future__ import annotations

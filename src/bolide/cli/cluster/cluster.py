@@ -63,7 +63,8 @@ def list_brokers(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
 
 
 def rate(figures: str | None) -> float | None:
-    """Return messages per second over 10 s, the first of the three rates in the text, or None if there are none."""
+    """Return the first of the three rates in the text, messages per second over 10 s, or None if the text has no
+    number."""
     try:
         return float((figures or "").split(" ")[0])
     except ValueError:

@@ -36,7 +36,7 @@ class Context(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, fr
 
 
 class Contexts(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Content of the file."""
+    """The contents of the file."""
 
     in_use: str = ""
     contexts: dict[str, Context] = {}

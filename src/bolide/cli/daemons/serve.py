@@ -91,7 +91,7 @@ def listen_flags(listen: str | None) -> dict[str, object]:
 def given_settings(
     settings: list[str] | None, example: str = "--set flushDiskType=ASYNC_FLUSH"
 ) -> dict[str, object]:
-    """Return key=value pairs. Raises ConfigError, which shows `example`, if a pair has no equals sign."""
+    """Return key=value pairs. Raises `ConfigError` with `example` if a pair has no equals sign."""
     found: dict[str, object] = {}
     for text in settings or []:
         key, equals, value = text.partition("=")

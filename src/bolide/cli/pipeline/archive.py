@@ -1,4 +1,4 @@
-"""`bolide pipeline archive`: topics to tables on files, one run at a time or continuously."""
+"""`bolide pipeline archive`: archives topics in tables of files, in single runs or continuously."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bolide pipeline feed`: topics to a sink, built-in or a plug-in."""
+"""`bolide pipeline feed`: passes the messages of topics to a sink, built-in or a plug-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bolide pipeline export` and `bolide pipeline import`: topics to files, and back."""
+"""`bolide pipeline export` and `bolide pipeline import`: topics to files, and files to topics."""
 
 from __future__ import annotations
 

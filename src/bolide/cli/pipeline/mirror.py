@@ -1,4 +1,4 @@
-"""`bolide pipeline mirror`: topics of one cluster to another, with the offsets of groups."""
+"""`bolide pipeline mirror`: copies topics to another cluster, with the offsets of groups."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def mirror(
 
 
 def asked(cluster: Mapping[str, str], ask: Callable[[Admin], Awaitable[T]]) -> T:
-    """One administrative call to the cluster in the options of a read or a write."""
+    """Make one administrative call to the cluster in the options of a read or a write, and return its result."""
     from bolide.cli.contexts.admin_call import call
     from bolide.spark.jobs.mirror import cluster_of
     from bolide.spark.sink.sink_options import write_connection
@@ -100,7 +100,7 @@ def asked(cluster: Mapping[str, str], ask: Callable[[Admin], Awaitable[T]]) -> T
 
 
 def make_groups(target: Mapping[str, str], groups: list[str]) -> None:
-    """Create the groups that the other cluster does not know; only then does it accept their offsets."""
+    """Create the groups that the other cluster lacks, because it accepts offsets only of existing groups."""
 
     async def make(admin: Admin) -> None:
         for name in sorted(set(groups) - set(await admin.groups())):
@@ -110,7 +110,8 @@ def make_groups(target: Mapping[str, str], groups: list[str]) -> None:
 
 
 def make_topics(source: Mapping[str, str], target: Mapping[str, str], names: list[str], prefix: str) -> list[str]:
-    """Create the topics that the other cluster lacks, with the same queues per broker as here; returns their names."""
+    """Create the topics that the other cluster lacks, with the same number of queues per broker as at the source.
+    Return their names."""
     there = set(asked(target, lambda admin: admin.topics(system=True)))
     missing = [name for name in names if prefix + name not in there]
 

@@ -1,4 +1,4 @@
-"""`bolide pipeline redrive`: dead letters back to their topic."""
+"""`bolide pipeline redrive`: resends dead letters to their topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bolide pipeline replay`: sends an archive, or a part of it, again."""
+"""`bolide pipeline replay`: resends an archive, or a part of it."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ Conf: Final = typer.Option([], "--conf", help="NAME=VALUE: a setting of Spark; m
 def read_from(
     namesrv: str, topics: str | None, pattern: str | None, more: Sequence[str], streaming: bool = True, absent: str = ""
 ) -> dict[str, str]:
-    """Options of `format("rocketmq")` that select existing topics. Raises ConfigError."""
+    """Return the options of `format("rocketmq")` that select existing topics. Raises `ConfigError`."""
     if (topics is None) == (pattern is None):
         raise ConfigError("say which topics: names separated by commas, or --pattern")
     chosen = {"subscribe": topics} if topics else {"subscribePattern": pattern or ""}
@@ -80,7 +80,7 @@ def cluster_from(namesrv: str, more: Sequence[str], flag: str = "--option") -> d
 def check_read(options: Mapping[str, str], streaming: bool, absent: str = "") -> None:
     """Check a read before Spark starts: options, name servers, topics.
 
-    `absent` is the error for a missing topic. Raises ConfigError, or OptionError for a missing topic.
+    `absent` is the text of the error for a missing topic. Raises `ConfigError`, or `OptionError` for a missing topic.
     """
     from bolide.spark.errors import OptionError
     from bolide.spark.source.source_options import read_options
@@ -96,7 +96,7 @@ def check_read(options: Mapping[str, str], streaming: bool, absent: str = "") ->
 
 
 def check_write(options: Mapping[str, str], topic: str | None, checkpoint: str | None = None) -> None:
-    """Check a write before Spark starts; with a checkpoint it is a stream. Raises ConfigError."""
+    """Check a write before Spark starts. With a checkpoint it is a stream. Raises `ConfigError`."""
     from bolide.spark.errors import OptionError
     from bolide.spark.sink.sink_options import sink_options
 
@@ -141,8 +141,8 @@ def reachable() -> Iterator[None]:
 @contextmanager
 def session(name: str, master: str, conf: Sequence[str]) -> Iterator[Any]:
     """Yield a SparkSession in UTC for a job, and stop it at the end. Reports Spark's errors as one sentence."""
-    # Errors are shown as a sentence; Spark's own logs of them, and py4j's of Ctrl-C (by the root logger), would add
-    # stack traces.
+    # Errors are shown as one sentence. Logs by Spark, and by py4j after Ctrl-C (through the root logger), would add
+    # tracebacks.
     settings = {"spark.log.level": "OFF", **named_values(conf, "--conf")}
     logging.getLogger().setLevel(logging.CRITICAL)
     from bolide.spark.failures import sentences

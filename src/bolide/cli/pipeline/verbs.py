@@ -1,6 +1,6 @@
 """`bolide pipeline COMMAND`: jobs over stores and clusters, on Spark; each command is a file of this package.
 
-Exit codes: 0 success, 1 failure, 2 wrong usage. Of verify: 1 findings, 4 the check could not run.
+Exit codes: 0 success, 1 failure, 2 wrong usage. For `verify`: 1 findings, 4 the check could not run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ app = typer.Typer()
 VERBS: Final = (
     "dispatch", "verify", "archive", "replay", "redrive", "mirror", "feed", "files", "stats", "trace", "template",
 )  # fmt: skip
-"""A command's file has a function `attach(app)`, as `dispatch` has, and imports Spark only when it runs."""
+"""Each file has a function `attach(app)`, like `dispatch`, and imports Spark only when its command runs."""
 
 
 @app.callback()

@@ -24,7 +24,7 @@ FAILED: Final = 1
 USAGE: Final = 2
 UNREACHABLE: Final = 3
 BROKEN: Final = 4
-"""A check could not run; FAILED means that it found something."""
+"""Exit code if a check could not run. FAILED means that it has findings."""
 PIPE_CLOSED: Final = 141
 """The exit code that shells expect when the reader closed the pipe: 128 + SIGPIPE."""
 
@@ -139,7 +139,7 @@ def _print_table(
         most += max((cell_len(text) for row in rows for text in (column, row[index])), default=0)
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
-    # Rich keeps bold and italic under NO_COLOR; the variable means no escapes at all (https://no-color.org).
+    # With NO_COLOR (https://no-color.org), Rich keeps bold and italic. Omit these escapes, too.
     console = Output(color_system=None if os.environ.get("NO_COLOR") else "auto")
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = max(console.width, most)
@@ -151,7 +151,7 @@ def _print_table(
     console.print(Text(title, style="italic"), soft_wrap=True)
     for block in blocks:
         console.print()
-        # One long name, such as a figure of a disk's path, must not push all values off the screen.
+        # A long name, such as a statistic with the path of a disk, must not push all values off the screen.
         width = min(max(map(len, block)), console.width // 2)
         for name, value in block.items():
             console.print(Text.assemble((name.ljust(width), "bold"), f"  {value}"), soft_wrap=True)
@@ -180,7 +180,8 @@ def note(text: str) -> None:
 
 
 def fail(text: str, code: int = FAILED) -> NoReturn:
-    """Print one sentence on standard error and exit; with --json an object with the sentence and the exit code."""
+    """Print one sentence on standard error and exit. With --json, print an object with the sentence and the exit
+    code."""
     if _asked.as_json:
         note(json.dumps({"error": text, "exit_code": code}, ensure_ascii=False))
     else:

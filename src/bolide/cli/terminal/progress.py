@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def shower() -> Callable[[JobProgress], None]:
-    """Shows progress: on a terminal one line that is overwritten, else a line every ten seconds."""
+    """Return a function that shows progress: on a terminal one line that is overwritten, otherwise a line every ten
+    seconds."""
     terminal = sys.stderr.isatty()
     stage, second = "", -10.0
 
