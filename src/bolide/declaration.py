@@ -63,7 +63,7 @@ Port = Annotated[int, Meta(ge=0, le=65535, extra={"unit": "port"})]
 
 
 class About(Struct, frozen=True):
-    """A declaration without type and default."""
+    """Description of a setting: its section, its effect, whether it can change at run time, and RocketMQ's default."""
 
     section: str
     text: str
@@ -100,7 +100,7 @@ class Setting(Struct, frozen=True):
 
     @property
     def range(self) -> str:
-        """Describe the valid values."""
+        """Description of the valid values."""
         if self.choices:
             return " or ".join(choice if choice else "nothing" for choice in self.choices)
         if self.type is bool:
@@ -113,7 +113,7 @@ class Setting(Struct, frozen=True):
 
 
 def java_key(name: str) -> str:
-    """The key in a `.conf` file for a field: `flush_disk_type` -> `flushDiskType`."""
+    """Return the key in a `.conf` file for a field: `flush_disk_type` -> `flushDiskType`."""
     if name in _IRREGULAR:
         return _IRREGULAR[name]
     head, *rest = name.split("_")

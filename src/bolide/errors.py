@@ -66,7 +66,7 @@ class ProtocolError(PeerError):
 
 
 class ConfigError(PeerError):
-    """A setting is wrong. The text has the key, the value and the allowed values."""
+    """A setting is invalid. The text has the key, the value and the allowed values."""
 
 
 class ConnectionLost(LocalError):
@@ -78,14 +78,14 @@ class ConnectionLost(LocalError):
 
 
 class RequestTimeout(LocalError, TimeoutError):
-    """No response within the time allowed; whether the request took effect is unknown. Also a `TimeoutError`."""
+    """No response arrived in time. The request may or may not have taken effect. Also a `TimeoutError`."""
 
     retriable = True
 
 
 def caused(error: E, cause: BaseException | None) -> E:
-    """Return an error with this cause; None hides the errors before it. For ``raise caused(error, cause) from cause``:
-    mypyc ignores ``from``, which Python and linters need."""
+    """Return an error with this cause; None hides earlier errors. For ``raise caused(error, cause) from cause``: mypyc
+    ignores ``from``, which Python and linters need."""
     error.__cause__ = cause
     return error
 

@@ -1,4 +1,4 @@
-"""Plug-ins by entry point: objects that installed packages add under a name, and the built-in ones, registered alike.
+"""Plug-ins: built-in objects, and objects that installed packages register under a name as entry points.
 
 A package declares its plug-ins in its `pyproject.toml`; `docs/plugins.md` defines each kind:
 
