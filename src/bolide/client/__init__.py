@@ -1,8 +1,8 @@
 """Producers and consumers, and every name a program needs to use them.
 
 `bolide.client` and `bolide.client.blocking` are the public modules of the client; modules below them may move without
-notice. `OpenTelemetry` and `PrometheusMetrics` are imported at their first use, because they need
-``bolide[otel]`` and ``prometheus-client``, and `run` because few programs need its server for probes.
+notice. `OpenTelemetry`, `PrometheusMetrics` and `run` are imported at their first use: the first two need
+``bolide[otel]`` and ``prometheus-client``, and few programs need the probe server of `run`.
 """
 
 from __future__ import annotations

@@ -123,22 +123,23 @@ class Producer:
             native._warn_unclosed()
 
     def start(self) -> Self:
-        """Join the client of this process. A second call does nothing.
-        Raises `ClientStateError` if the producer is closed."""
+        """Join the shared client of this process. A second call does nothing. Raises `ClientStateError` if the producer
+        is closed."""
         self._loop.run(lambda: self._native.start())
         return self
 
     def close(self) -> None:
-        """Wait for pending responses (at most `timeout` seconds each), then leave. A second call does nothing.
+        """Wait for pending responses (at most `timeout` seconds each), then leave the shared client.
 
-        In an interceptor of this producer it returns immediately, and the producer closes in the background.
+        A second call does nothing. If called in an interceptor of this producer, it returns immediately, and the
+        producer closes in the background.
         """
         self._loop.leave(lambda: self._native.close())
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until every message sent before has a result or error in its future.
+        """Wait until the future of every message sent so far has a result or an error.
 
-        Raises `RequestTimeout` if some have neither after `timeout` seconds; they stay in flight.
+        Raises `RequestTimeout` if some futures have neither after `timeout` seconds; their messages stay in flight.
         """
         self._loop.run(lambda: self._native.flush(timeout))
 
@@ -160,7 +161,7 @@ class Producer:
     def send(self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None) -> SendResult:
         """Send one message and return where it is stored. Waits while `max_in_flight` messages are in flight.
 
-        `queue` is a queue or a function that selects one; the message's `sharding_key` selects one as well. A message
+        `queue` is a queue or a function that selects one; the message's `sharding_key` also selects a queue. A message
         bound to a queue is tried once. Other messages are tried until `timeout` while a broker is down, busy or no
         longer the master. A try whose response was lost may have stored the message, so it can be stored twice. Raises
         `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
@@ -193,9 +194,10 @@ class Producer:
     def send_batch(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None, timeout: float | None = None
     ) -> SendResult:
-        """Store several messages of one topic atomically, with one request. No delay levels, no %RETRY% topics.
+        """Store several messages of one topic atomically, with one request.
 
-        Raises `MessageRefused` if they differ in topic or `wait_stored`, or exceed `max_body` together.
+        Raises `MessageRefused` if they differ in topic or `wait_stored`, exceed `max_body` together, have a delay, or
+        are for a %RETRY% topic.
         """
         return self._loop.run(lambda: self._native.send_batch(messages, queue=queue, timeout=timeout))
 
@@ -204,9 +206,9 @@ class Producer:
         self._loop.run(lambda: self._native.send_oneway(message, queue=queue))
 
     def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:
-        """Recall a delayed message by the `recall_handle` of its result; return its id.
+        """Recall a delayed message by the `recall_handle` of its result; return its message id.
 
-        The broker records the request (it must have recallMessageEnable). A message that is just due may still be
+        The broker, which needs recallMessageEnable=true, records the request. A message that is just due may still be
         delivered. Raises `MessageRefused` for an invalid handle, and `ResponseError` if the message is already due.
         """
         return self._loop.run(lambda: self._native.recall(topic, handle, timeout))
@@ -216,12 +218,13 @@ class Producer:
     ) -> ReceivedMessage:
         """Send a message and return the reply of its consumer (`reply_to`), within `timeout` seconds.
 
-        Raises like `send`, and `RequestTimeout` without a reply: whether the message was consumed is unknown then.
+        Raises like `send`, and `RequestTimeout` without a reply. It is then unknown whether the message was consumed.
         """
         return self._loop.run(lambda: self._native.request(message, timeout, queue=queue))
 
     def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
-        """Reply to a message that was sent by `request`. Raises `MessageRefused` if it was not, and `ResponseError`."""
+        """Reply to a message that was sent by `request`. Raises `MessageRefused` for any other message, and
+        `ResponseError` if the requester has disconnected."""
         self._loop.run(lambda: self._native.reply_to(request, body, timeout))
 
     def queues(self, topic: str) -> list[MessageQueue]:
@@ -271,7 +274,7 @@ class TransactionProducer(Producer):
     def close(self) -> None:
         """Like `Producer.close`. Brokers check a pending transaction at another producer of the group.
 
-        In the listener of this producer it returns immediately, and the producer closes in the background.
+        If called in the listener of this producer, it returns immediately, and the producer closes in the background.
         """
         self._loop.leave(lambda: self._native.close())
 
@@ -427,7 +430,7 @@ class PushConsumer:
         queue. It may be async, or synchronous (then it runs in a thread). If it returns nothing, the messages are
         consumed. False, `ConsumeResult.RETRY` or an exception mean a retry; an int is the number of consumed messages
         at the front of the list. For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
-        `codec` decodes the messages of this topic, instead of the consumer's.
+        `codec` decodes the messages of this topic, instead of the consumer's codec.
         """
         self._loop.call(
             lambda: cast(Any, self._native).subscribe(
@@ -438,8 +441,8 @@ class PushConsumer:
     def unsubscribe(self, topic: str) -> None:
         """Remove the subscription of a topic, so that the other members get its queues.
 
-        In a listener of this consumer it returns immediately, and the queues are released once that listener has
-        returned.
+        If called in a listener of this consumer, it returns immediately, and the queues are released once that listener
+        has returned.
         """
         self._loop.run(lambda: self._native.unsubscribe(topic))
 
@@ -461,21 +464,22 @@ class PushConsumer:
     def reply_to(self, request: ReceivedMessage, body: bytes, timeout: float | None = None) -> None:
         """Reply to a message that was sent by `Producer.request`.
 
-        Raises `MessageRefused` if it was not, and `ResponseError` if the requester has disconnected.
+        Raises `MessageRefused` for any other message, and `ResponseError` if the requester has disconnected.
         """
         self._loop.run(lambda: self._native.reply_to(request, body, timeout))
 
     def drain(self, timeout: float | None = None) -> bool:
         """Stop pulling, and wait until all pulled messages are consumed and their offsets are stored.
 
-        Returns False after `timeout` seconds, otherwise True. Does not release the queues: `close` does, and `resume`
-        continues. Raises `ClientStateError` in a listener of this consumer.
+        Returns False after `timeout` seconds, otherwise True. The queues stay assigned until `close`, and `resume`
+        continues pulling. Raises `ClientStateError` in a listener of this consumer.
         """
         return self._loop.run(lambda: self._native.drain(timeout))
 
     @property
     def refusal(self) -> ResponseError | None:
-        """The reason why brokers reject queues of this consumer, such as a group that may not consume, or None."""
+        """The brokers' error if they reject queues of this consumer, for example because its group may not consume,
+        else None."""
         return self._native.refusal
 
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
@@ -543,9 +547,9 @@ class PushConsumer:
     def close(self) -> None:
         """Wait for the running listeners, store the offsets, and leave the group. A second call does nothing.
 
-        A pull consumer with `auto_commit` stores the offsets of all returned messages. In a listener, an interceptor or
-        the offset store of this consumer it returns immediately, and the consumer closes in the background once that
-        call has returned.
+        A pull consumer with `auto_commit` stores the offsets of all returned messages. If called in a listener, an
+        interceptor or the offset store of this consumer, it returns immediately, and the consumer closes in the
+        background once that call has returned.
         """
         self._loop.leave(lambda: self._native.close())
 
@@ -650,7 +654,7 @@ class PullConsumer:
         """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
         For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to. `codec` decodes the
-        messages of this topic, instead of the consumer's.
+        messages of this topic, instead of the consumer's codec. Raises `ClientStateError` if queues are assigned.
         """
         self._loop.call(lambda: self._native.subscribe(topic, expression, parent=parent, codec=codec))
 
@@ -668,13 +672,15 @@ class PullConsumer:
     ) -> None:
         """Read exactly these queues, starting at the group's stored offsets, even if other members read them.
 
-        Call it after `start`. For light queues (LMQ) `parent` is the topic their messages are sent to. `codec` decodes
-        the messages of these queues' topics, instead of the consumer's.
+        Call it after `start`. For light queues (LMQ), `parent` is the topic their messages are sent to. `codec` decodes
+        the messages of these queues' topics, instead of the consumer's codec. Raises `ClientStateError` if topics are
+        subscribed, and `NoQueue` if a queue cannot be acquired.
         """
         self._loop.run(lambda: self._native.assign(queues, expression, parent=parent, codec=codec))
 
     def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
-        """Return all readable queues of a topic. A light queue (LMQ) needs its parent. Raises `TopicNotFound`."""
+        """Return all readable queues of a topic. For a light queue (LMQ), `parent` is required. Raises
+        `TopicNotFound`."""
         return self._loop.run(lambda: self._native.queues(topic, parent=parent))
 
     def poll(self, timeout: float = 5.0, max_messages: int = 32) -> list[ReceivedMessage]:
@@ -696,8 +702,9 @@ class PullConsumer:
     ) -> PullResult:
         """Pull up to `max_messages` messages from any queue, held or not, starting at `offset`.
 
-        Returns immediately, or after at most `wait` seconds if there is no message yet. The result has the next offset.
-        Does not change the group's offsets. Raises `TopicNotFound`, `NoQueue`, `ResponseError`, `ConnectionLost`.
+        Returns immediately, or after at most `wait` seconds if there is no message yet. The result contains the next
+        offset. Does not change the group's offsets. Raises `TopicNotFound`, `NoQueue`, `ResponseError`,
+        `ConnectionLost`.
         """
         return self._loop.run(lambda: self._native.pull(queue, offset, max_messages, expression=expression, wait=wait))
 
@@ -710,7 +717,7 @@ class PullConsumer:
         self._loop.run(lambda: self._native.commit())
 
     def position(self, queue: MessageQueue) -> int:
-        """Return the offset of the next message that `poll` returns of a held queue.
+        """Return the offset of the next message that `poll` returns from a held queue.
 
         Raises `ClientStateError` if the consumer is not running, or does not hold the queue.
         """
@@ -718,7 +725,8 @@ class PullConsumer:
 
     @property
     def refusal(self) -> ResponseError | None:
-        """The reason why brokers reject queues of this consumer, such as a group that may not consume, or None."""
+        """The brokers' error if they reject queues of this consumer, for example because its group may not consume,
+        else None."""
         return self._native.refusal
 
     def assignment(self) -> list[MessageQueue]:
@@ -786,9 +794,9 @@ class PullConsumer:
     def close(self) -> None:
         """Wait for the running listeners, store the offsets, and leave the group. A second call does nothing.
 
-        A pull consumer with `auto_commit` stores the offsets of all returned messages. In a listener, an interceptor or
-        the offset store of this consumer it returns immediately, and the consumer closes in the background once that
-        call has returned.
+        A pull consumer with `auto_commit` stores the offsets of all returned messages. If called in a listener, an
+        interceptor or the offset store of this consumer, it returns immediately, and the consumer closes in the
+        background once that call has returned.
         """
         self._loop.leave(lambda: self._native.close())
 

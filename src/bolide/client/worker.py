@@ -1,7 +1,7 @@
 """run(): a process that consumes until a signal, then stops gracefully.
 
 The first SIGTERM or SIGINT stops the pulls, lets the listeners finish all pulled messages, stores the offsets and
-leaves the groups. The second ends the process immediately; unfinished messages are redelivered.
+leaves the groups. The second signal ends the process immediately; unfinished messages are redelivered.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 START_PATIENCE: Final = 5.0
 """Seconds that starting clients get to finish their start after a signal."""
 CLOSE_PATIENCE: Final = 5.0
-"""Seconds that `run` waits for the clients to close after the time of their listeners."""
+"""Seconds that `run` waits for the clients to close after `drain_timeout`."""
 
 Client = PushConsumer | Producer
 
@@ -48,13 +48,14 @@ async def run(
 ) -> bool:
     """Start consumers and producers, wait for SIGTERM or SIGINT, and close them: ``asyncio.run(run(kitchen, cashier))``
 
-    Consumers get `drain_timeout` seconds to finish their pulled messages. Returns True if they did; otherwise the
-    others are redelivered. They close before the producers, which their listeners may use. A second signal ends the
-    process immediately, with the status 128 + its number.
+    Consumers get `drain_timeout` seconds to finish their pulled messages. Returns True if they did, otherwise False,
+    and unfinished messages are redelivered. Consumers close before the producers, which their listeners may use. A
+    second signal ends the process immediately, with the status 128 plus the number of the signal.
 
     `health` is a ``host:port`` that serves /healthz and /readyz, or "". /healthz returns 503 if the event loop is more
-    than `late_after` seconds late, or if a consumer with queues has neither pulled nor ended a listener call for
-    `silent_after` seconds; choose a value above the longest call. /readyz returns 200 from the start to the signal.
+    than `late_after` seconds late. It also returns 503 if a consumer with queues has neither pulled nor ended a
+    listener call for `silent_after` seconds: choose a value above the longest call. /readyz returns 200 from the start
+    to the signal.
 
     Raises `ArgumentError`, `ClientStateError` outside the main thread, and the errors of a client's start, after all
     clients have been closed.
@@ -90,7 +91,7 @@ class _Signals:
     """Handles the signals inside its `with` block: the first sets `stopped`, the second ends the process.
 
     Handlers of the `signal` module run even if a listener blocks the loop. Resetting them to the default instead would
-    not work: the kernel ignores default handlers in the first process of a container.
+    not work: the kernel ignores signals with default handlers in the first process of a container.
     """
 
     def __init__(self) -> None:
@@ -173,7 +174,7 @@ async def _drain(consumers: Sequence[PushConsumer], timeout: float) -> bool:
 
 
 async def _close(clients: Sequence[Client]) -> None:
-    """Close consumers, then producers. A slow or failed one does not keep the others open."""
+    """Close consumers, then producers. A client that is slow or fails does not keep the others open."""
     for kind in (PushConsumer, Producer):
         await asyncio.gather(*(_close_one(client) for client in clients if isinstance(client, kind)))
 
@@ -190,7 +191,7 @@ async def _close_one(client: Client) -> None:
 
 
 async def _served(health: str, liveness: WorkerHealth, world: World) -> Any:
-    """Start the server of the pages. Return it, or None without an address."""
+    """Start the server of the health pages. Return it, or None if `health` is empty."""
     if not health:
         return None
     from bolide.monitor.server import MonitorServer  # only workers with a page need it

@@ -1,7 +1,7 @@
 """Liveness of a worker's consumers, as a page for the probes of Kubernetes and similar systems.
 
 A dedicated thread serves the page, so it responds and reports the lateness while the loop is blocked. An unreachable
-broker or name server is no reason to restart a worker: its consumers keep trying, which is treated as activity.
+broker or name server must not restart a worker: its consumers keep retrying, which is treated as activity.
 """
 
 from __future__ import annotations

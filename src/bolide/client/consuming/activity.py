@@ -11,7 +11,8 @@ from bolide.layout.names import RETRY_PREFIX
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Times are seconds ago, or None for never. Excludes retry queues, which are pulled even if listeners hang."""
+    """Times are elapsed seconds, or None if the event never happened. Retry queues are excluded, because they are
+    pulled even if listeners hang."""
 
     queues: int
     """Number of queues held now."""
@@ -29,8 +30,8 @@ class Activity:
 
 
 def activity_of(owned: Iterable[ProcessQueue], paused: bool, listened: float, now: float) -> Activity:
-    """Return the activity at `now`, by the loop's clock. `listened`
-    is the end of the last listener call, 0 for never."""
+    """Return the activity at `now`, by the loop's clock. `listened` is the end time of the last listener call, or 0 if
+    there was none."""
     queues = [each for each in owned if not each.queue.topic.startswith(RETRY_PREFIX)]
     pulled = max((each.last_pull for each in queues), default=0.0)
     return Activity(

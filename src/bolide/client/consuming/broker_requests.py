@@ -1,7 +1,6 @@
-"""Requests of brokers to a consumer: reset offsets (220), return its offsets (221) and
-state (307), consume one message directly (309).
+"""Requests from brokers to a consumer: reset offsets (220), return offsets (221) and state (307), consume (309).
 
-Bodies as in docs/protocol/remoting.md 12, with MessageQueue keys in a form that both Java releases read.
+docs/protocol/remoting.md 12 describes the bodies. Their MessageQueue keys have a form that both Java releases read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks with a broker, before a consumer starts, that it supports the consumer's expressions (CHECK_CLIENT_CONFIG).
 
-As in Java's MQClientInstance.checkClientInBroker, a rejected expression stops the start, instead of failing each pull.
+As in Java's MQClientInstance.checkClientInBroker, a rejected expression makes `start` fail, instead of each pull.
 """
 
 from __future__ import annotations

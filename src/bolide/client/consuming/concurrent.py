@@ -1,7 +1,7 @@
 """Concurrent consumption: listeners process messages of all queues in parallel (ConsumeMessageConcurrentlyService).
 
 At most `concurrency` listener calls run at the same time. A failed message is sent back to the broker before its offset
-is released, so a crash at any line repeats a message and never loses one.
+is released, so a crash can repeat a message but never lose one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Block:
 
 
 class Waiting(Struct):
-    """Messages passed to a listener at `began` (of the loop's clock); `run` returns the failed ones."""
+    """Messages passed to a listener at `began` (loop time). `run` returns the failed messages."""
 
     messages: list[ReceivedMessage]
     began: float
@@ -52,8 +52,8 @@ class Waiting(Struct):
 
 
 class Running(Struct, eq=False):
-    """A call of a listener. After `late_at` (of the loop's clock) the task `late` sends its messages back; `sent` has
-    the offsets of messages that a broker accepted. The call finishes the other messages."""
+    """A call of a listener. After `late_at` (loop time) the task `late` sends its messages back. `sent` contains the
+    offsets of messages that a broker accepted. The call finishes the other messages."""
 
     process_queue: ProcessQueue
     messages: list[ReceivedMessage]
@@ -131,7 +131,7 @@ class ConcurrentConsumption:
                     run = block.call.run(messages, self._threads)
                     waiting = Waiting(messages, asyncio.get_running_loop().time(), run)
             if waiting is not None:
-                # Starts only once this worker waits: a fast listener needs no second worker.
+                # Start another worker only when this one waits: a fast listener needs no second worker.
                 self._start_worker()
                 await self._consume(block.process_queue, waiting)
             quick += count
@@ -164,7 +164,7 @@ class ConcurrentConsumption:
             process_queue.end()
         if run is None:
             return given, None
-        # The statistics add the time of the last call until it waited to the other calls, if there are any.
+        # If there are earlier calls, their statistics include the time of the last call until it waited.
         return given, Waiting([messages[through]], now if through else began, run)
 
     def _take(self, block: Block) -> list[ReceivedMessage]:
@@ -207,7 +207,7 @@ class ConcurrentConsumption:
 
     def _done(self, process_queue: ProcessQueue, messages: list[ReceivedMessage]) -> None:
         offset = process_queue.done(messages)
-        # A queue that is being released still stores offsets: its next consumer then starts later.
+        # A queue that is being released still stores offsets: its next consumer then starts at a later offset.
         if offset >= 0 and (not process_queue.dropped or self._member.owned.get(process_queue.queue) is process_queue):
             self._member.store.update(process_queue.queue, offset)
 

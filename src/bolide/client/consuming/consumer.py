@@ -1,4 +1,4 @@
-"""Consumer: the life of a consumer of a group, from `start` to `close`, with or without queues that it holds."""
+"""Consumer: the life cycle of a group's consumer, from `start` to `close`, whether or not it holds queues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Consumer(Closeable):
     def __init__(
         self, group: str, member: GroupMembership, interceptors: tuple[Interceptor, ...], *callers: object
     ) -> None:
-        """`callers` call code of the user that `close` waits for."""
+        """`callers` run user code that `close` waits for."""
         self._group = group
         self._member: GroupMembership = member
         self._interceptors = interceptors
@@ -40,8 +40,8 @@ class Consumer(Closeable):
 
     @abstractmethod
     async def _stop(self, complete: bool) -> None:
-        """Stop receiving. `complete` is False if the user's code ended with an error, so that its last messages may not
-        be consumed."""
+        """Stop receiving. `complete` is False if the user's code ended with an error, so its last messages may be
+        unconsumed."""
 
     @abstractmethod
     async def _leave(self) -> None:
@@ -74,9 +74,9 @@ class Consumer(Closeable):
     async def close(self) -> None:
         """Wait for the running listeners, store the offsets, and leave the group. A second call does nothing.
 
-        A pull consumer with `auto_commit` stores the offsets of all returned messages. In a listener, an interceptor or
-        the offset store of this consumer it returns immediately, and the consumer closes in the background once that
-        call has returned.
+        A pull consumer with `auto_commit` stores the offsets of all returned messages. If called in a listener, an
+        interceptor or the offset store of this consumer, it returns immediately, and the consumer closes in the
+        background once that call has returned.
         """
         await self._close(complete=True)
 

@@ -28,7 +28,7 @@ class Window:
         self._sums = [0.0] * SLOTS
 
     def add(self, now: float, value: float, events: int = 1) -> None:
-        """Count one event, or several with the sum of their values."""
+        """Count `events` events. `value` is the sum of their values."""
         slot = int(now / self._width)
         place = slot % SLOTS
         if self._slots[place] != slot:
@@ -84,7 +84,7 @@ class ConsumerStats:
         return stats
 
     def pulled(self, topic: str, messages: int, began: float, now: float) -> None:
-        """Count a pull that was sent at `began` and returned messages."""
+        """Count a pull that was sent at `began` and returned `messages` messages at `now`."""
         stats = self._of(topic, now)
         stats.pull_ms.add(now, (now - began) * 1000)
         stats.pulled.add(now, messages)
@@ -118,7 +118,7 @@ class ConsumerStats:
     def status(self, topic: str, now: float) -> dict[str, Any]:
         """Return RocketMQ's ConsumeStatus: times in ms, rates per second over a minute, failures over an hour."""
         stats = self._of(topic, now)
-        # An idle topic shows the time of its last hour, as in Java.
+        # An idle topic reports the average of its last hour, as in Java.
         consume = stats.consume_ms if stats.consume_ms.total(now) else stats.consume_ms_hour
         return {
             "consumeFailedMsgs": int(stats.failed_hour.total(now)),

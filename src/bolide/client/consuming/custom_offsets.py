@@ -1,7 +1,7 @@
 """Offsets in a store that the user provides, such as the database that also holds the results of the messages.
 
-The consumer caches the progress in memory, as with its other stores. It saves changes every five seconds, on `commit`,
-and when a queue is released.
+The consumer caches the progress in memory, as with the other offset stores. It saves changes every five seconds, on
+`commit`, and when a queue is released.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class CustomOffsets:
         """Do nothing."""
 
     async def load(self, queue: MessageQueue) -> int:
-        """Return the stored progress, or -1 if it is not stored. Raises
-        `LocalError` if the store raises, or returns no number."""
+        """Return the stored progress, or -1 if it is not stored. Raises `LocalError` if the store raises, or does not
+        return a number."""
         token = enter(self._store)
         try:
             loaded = await self._store.load(self._group, queue)

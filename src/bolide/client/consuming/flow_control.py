@@ -60,7 +60,7 @@ class QueueRoom:
 
 
 class CachedMessages:
-    """Pulled and unconsumed messages, by topic without the namespace. Thread-safe."""
+    """Messages pulled but not yet consumed, by topic without the namespace. Thread-safe."""
 
     def __init__(self, owned: Mapping[MessageQueue, ProcessQueue], namespace: str) -> None:
         """Create the view of `owned`, the live mapping of the held queues."""
@@ -68,7 +68,7 @@ class CachedMessages:
         self._namespace = namespace
 
     def __call__(self) -> dict[str, tuple[int, int]]:
-        """Return the messages of each topic, and the bytes of their bodies."""
+        """Return the number of messages and the size of their bodies in bytes, by topic."""
         found: dict[str, tuple[int, int]] = {}
         for topic, each in self._by_topic():
             count, size = found.get(topic, (0, 0))

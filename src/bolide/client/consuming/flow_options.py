@@ -1,4 +1,4 @@
-"""FlowControl: how much a consumer fetches ahead of what is consumed."""
+"""FlowControl: limits on the messages that a consumer fetches ahead."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ BATCH: Final = Allowed("1 to 1024 messages", partial(check_count, least=1, most=
 @documented
 @dataclass(frozen=True, kw_only=True)
 class FlowControl:
-    """How much a consumer fetches ahead: ``PushConsumer("group", flow=FlowControl(max_cached=100))``.
+    """Limits on messages fetched but not yet consumed: ``PushConsumer("group", flow=FlowControl(max_cached=100))``.
 
-    A queue is not pulled while it has reached one of the limits. Raises `ArgumentError` if a value is invalid.
+    A queue is not pulled while one of the limits is reached. Raises `ArgumentError` if a value is invalid.
     """
 
     max_cached: Annotated[int, FROM_ONE("Fetched and unconsumed messages per queue.", "messages")] = 1000

@@ -52,7 +52,7 @@ class QueueOwner(Protocol):
         """Prepare a queue, without reading it. Return False if that is not possible yet."""
 
     def begin(self, process_queue: ProcessQueue) -> None:
-        """Read a prepared queue. A second call does nothing."""
+        """Start reading a prepared queue. A second call does nothing."""
 
     async def lost(self, process_queue: ProcessQueue) -> None:
         """Stop reading a queue, drop it, and report it as revoked."""
@@ -65,8 +65,8 @@ class QueueOwner(Protocol):
 
 
 class GroupMember(GroupMembership):
-    """The queues of one member, and its rounds of rebalance. With the consume type CONSUME_PASSIVELY, which push
-    consumers use, it also subscribes to the group's retry topic."""
+    """The queues of one member, and its rebalance rounds. With the consume type CONSUME_PASSIVELY, which push consumers
+    use, it also subscribes to the group's retry topic."""
 
     def __init__(
         self,
@@ -98,8 +98,8 @@ class GroupMember(GroupMembership):
         self._others = OtherSubscriptions(group)
 
     def refusal(self, *, some: bool = False) -> ResponseError | None:
-        """Return why brokers reject all held queues, or with `some` any of them; without queues,
-        why the member has no queue."""
+        """Return an error if brokers reject all held queues, or with `some` at least one. Without held queues, return
+        the error that prevents the member from getting queues. Returns None without an error."""
         if self.owned:
             refusals = [queue.refusal for queue in self.owned.values()]
             return next(filter(None, refusals), None) if some or all(refusals) else None
@@ -108,15 +108,15 @@ class GroupMember(GroupMembership):
         return next(iter(self._refusals.values()), None) or next(of_client, None)
 
     def rebalance_soon(self) -> None:
-        """Run a round now."""
+        """Start a rebalance round without waiting for the interval."""
         self._wake.set()
 
-    # -- life
+    # -- life cycle
 
     def subscribe(self, topic: str, expression: str | Selector, parent: str = "") -> None:
         """Subscribe to a topic. Takes effect with the next round, which starts immediately if the member is running.
 
-        A light queue (LMQ) needs the topic its messages are sent to.
+        For a light queue (LMQ), `parent` is the topic that its messages are sent to.
         """
         check_parent(topic, parent)
         topic = with_namespace(self.options.namespace, topic)
@@ -186,7 +186,8 @@ class GroupMember(GroupMembership):
         """Release all queues, store their offsets with confirmation, and notify the brokers."""
         if self._instance is None:
             return
-        # Not during a round: a queue just locked and not yet entered would stay locked for a minute.
+        # Wait for a running round: a queue that it has locked but not yet added to `owned` would stay locked for a
+        # minute.
         async with self._round:
             await end_tasks(self._tasks)
             self._tasks.clear()
@@ -277,8 +278,8 @@ class GroupMember(GroupMembership):
         return settled and self.instance.client_id in clients
 
     async def _apply(self, topic: str, mine: Sequence[MessageQueue]) -> bool:
-        """Release queues that are not in `mine`, and take new ones.
-        Return False if a new queue is not available yet."""
+        """Release queues of a topic that are not in `mine`, and acquire the new queues. Return False if a new queue is
+        not available yet."""
         wanted = set(mine)
         changed = False
         self._refusals.pop(topic, None)
@@ -392,7 +393,8 @@ class GroupMember(GroupMembership):
 async def member_ids(instance: ClientInstance, group: str, broker_names: list[str]) -> list[str]:
     """Return the client ids of a group (GET_CONSUMER_LIST_BY_GROUP) from any of these brokers, or [].
 
-    Every member registers with all of the brokers.
+    Every member registers with all of the brokers. Raises `BolideError` if no broker returned the ids and a request
+    failed.
     """
     failure: BolideError | None = None
     for name in instance.world.random.sample(broker_names, len(broker_names)):
@@ -417,7 +419,8 @@ async def member_ids(instance: ClientInstance, group: str, broker_names: list[st
 
 
 def without_twins(instance: ClientInstance, group: str, clients: list[str]) -> list[str]:
-    """Each client id once: two members with one id would leave the share of the second unread."""
+    """Return each client id once: the queues assigned to the second of two members with the same id would not be read.
+    Logs a problem if another consumer has the id of this client."""
     own, key = instance.client_id, ("twin", group)
     if clients.count(own) > 1:
         twin = ClientStateError(f"another consumer has the client id {own}, so both read the same queues")

@@ -54,7 +54,7 @@ class Listeners:
         return call
 
     def of_all(self, messages: list[ReceivedMessage]) -> ListenerCall | None:
-        """Return the common listener of all these messages, or None if there are several."""
+        """Return the common listener of these messages, or None if they have different listeners."""
         topic = messages[0].topic
         call = self._calls.get(topic)
         if call is None or [one for one in messages if one.topic != topic or one.record.topic != topic]:

@@ -27,7 +27,7 @@ LOCK_TIMEOUT: Final = 1.0
 
 
 class HeldLocks:
-    """Acquires, refreshes and releases the locks of one consumer's queues; broadcasting needs none."""
+    """Acquires, refreshes and releases the locks of one consumer's queues. A broadcasting consumer needs no locks."""
 
     def __init__(self, member: GroupMember) -> None:
         self._member = member
@@ -41,7 +41,7 @@ class HeldLocks:
         return process_queue.locked
 
     async def refresh(self) -> None:
-        """Request the locks of all queues, one request per broker. Failures are logged."""
+        """Request the locks of all orderly queues, with one request per broker. Failures are logged."""
         by_broker: dict[str, list[ProcessQueue]] = {}
         for process_queue in self._member.owned.values():
             if process_queue.orderly:

@@ -112,7 +112,7 @@ class GroupMembership:
         """Called when the group has changed. Does nothing without a rebalance."""
 
     def topics(self) -> set[str]:
-        """Topics whose routes must stay fresh."""
+        """Return the topics whose routes the client must refresh."""
         return set(self.subscriptions)
 
     def heartbeat(self) -> dict[str, Any]:

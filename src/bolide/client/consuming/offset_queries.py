@@ -13,18 +13,19 @@ from bolide.remoting import codes
 
 
 class OffsetQueries:
-    """Queries to the brokers of queues. All methods raise `TopicNotFound` if no broker is known,
-    `ResponseError` and `ConnectionLost`."""
+    """Queries to the brokers of queues. All methods raise `TopicNotFound` if the address of the broker is unknown, and
+    `ResponseError` or `ConnectionLost` if the request fails."""
 
     def __init__(self, instance: ClientInstance, store: GroupOffsets, start_from: StartFrom) -> None:
-        """Create queries for a group. `store` has its offsets.
-        `start_from` is the start position of queues without one."""
+        """Create queries for a group. `store` contains its offsets. `start_from` applies to queues without a stored
+        offset."""
         self._instance = instance
         self._store = store
         self._start_from = start_from
 
     async def start_offset(self, queue: MessageQueue) -> int:
-        """Return the start offset of a queue: the stored offset, or else by `start_from` (computePullFromWhere)."""
+        """Return the start offset of a queue: the stored offset, or else the offset that `start_from` specifies
+        (computePullFromWhere)."""
         stored = await self._store.load(queue)
         if stored >= 0:
             return stored
@@ -38,7 +39,8 @@ class OffsetQueries:
         return await self.offset_at(queue, moment_ms("start_from", self._start_from))
 
     async def _newest(self, queue: MessageQueue) -> int:
-        """Return the end of a queue whose broker has no offset. A message that arrived since that response is new."""
+        """Return the end offset of a queue without a stored offset, or 0 if its first message arrived after the query
+        of that offset."""
         end = await self.end_offset(queue)
         if end == 0:
             return 0

@@ -1,6 +1,6 @@
 """Offset stores of consumers: at the brokers for a group that shares queues, in a file for broadcasting.
 
-As in RocketMQ's RemoteBrokerOffsetStore and LocalFileOffsetStore; the file has Java's format and path, so that a Java
+Like RocketMQ's RemoteBrokerOffsetStore and LocalFileOffsetStore. The file has Java's format and path, so that a Java
 consumer with the same client id and group can resume from it. Progress is cached in memory and written every
 `persist_interval` seconds.
 """
@@ -53,7 +53,7 @@ class GroupOffsets(Protocol):
         """Called when the pull that carried the progress has a response, so its broker has stored it."""
 
     async def load(self, queue: MessageQueue) -> int:
-        """Return the stored progress, or -1 if it is not stored. Raises if it is unavailable."""
+        """Return the stored progress, or -1 if it is not stored. Raises if the store cannot be read."""
 
     async def persist(self, queues: Iterable[MessageQueue], wait: bool) -> None:
         """Write the progress of these queues; with `wait`, wait for confirmations. Failures are logged."""
@@ -140,7 +140,8 @@ class BrokerOffsets:
         }
 
     async def load(self, queue: MessageQueue) -> int:
-        """Return the stored progress, or -1 if it is not stored. Raises `BolideError` if it is unavailable."""
+        """Return the stored progress, or -1 if it is not stored. Raises `BolideError` if the broker cannot be
+        queried."""
         address = self._instance.any_address(queue.broker_name)
         if address is None:
             raise response_error(codes.TOPIC_NOT_EXIST, "its address is not known", f"for {queue}", queue.broker_name)

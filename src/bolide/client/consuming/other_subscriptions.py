@@ -1,7 +1,7 @@
 """Warns if members of one group subscribe to a topic by different expressions.
 
 Brokers store one subscription per topic for a whole group, the newest one. A member with another expression still gets
-queues, and the group loses the messages in them that the newest expression does not select.
+queues, and the group loses those messages in these queues that the newest expression does not select.
 """
 
 from __future__ import annotations

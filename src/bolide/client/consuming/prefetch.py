@@ -37,7 +37,7 @@ from bolide.world.tasks import end_tasks
 log = logging.getLogger("bolide.client")
 
 POLLS_KEPT: Final = 16
-"""Number of latest polls whose messages a caller can return: as many threads can share a consumer."""
+"""Number of latest polls whose messages `give_back` accepts, and so of threads that can share a consumer."""
 PULL_FAILED_PAUSE: Final = 1.0
 
 
@@ -71,11 +71,10 @@ class Prefetch:
     # -- for polls
 
     async def messages(self, timeout: float, max_messages: int) -> list[ReceivedMessage]:
-        """Return up to `max_messages`, or [] if no message arrives within `timeout` seconds, or the consumer has
-        closed.
+        """Return up to `max_messages` messages, or [] after `timeout` seconds or once the consumer has closed.
 
-        Raises `ResponseError` instead of returning [] if brokers reject the group or its expression; immediately if all
-        do.
+        Raises `ResponseError` instead of returning [] if a broker rejects the group or its expression, and immediately
+        if brokers reject all queues.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
@@ -120,9 +119,9 @@ class Prefetch:
         return taken
 
     def give_back(self, messages: list[ReceivedMessage]) -> None:
-        """Return messages to the front of their held queues, because the caller of the poll did not receive them.
+        """Return messages that the caller of the poll did not receive to the front of their queues.
 
-        Applies only to the last polls: not all messages returned since the last commit are remembered.
+        Ignores messages of polls before the latest `POLLS_KEPT`.
         """
         back = set(map(id, messages))
         for poll in self._polls:
@@ -154,7 +153,7 @@ class Prefetch:
         self._arrived.set()
 
     async def seek(self, process_queue: ProcessQueue, offset: int) -> None:
-        """Continue from `offset`; prefetched messages are dropped."""
+        """Continue from `offset`, and drop prefetched messages."""
         task = self._pulls.pop(process_queue, None)
         if task is not None:
             await end_tasks([task])
@@ -163,7 +162,7 @@ class Prefetch:
         process_queue.next_offset = offset
         self._start(process_queue)
 
-    # -- queues come and go
+    # -- assigned and released queues
 
     async def gained(self, process_queue: ProcessQueue) -> bool:
         """Prepare a queue: set its start offset."""
@@ -171,7 +170,7 @@ class Prefetch:
         return True
 
     def begin(self, process_queue: ProcessQueue) -> None:
-        """Fetch an assigned queue, unless a `seek` already does."""
+        """Start fetching an assigned queue, unless `seek` has already started it."""
         if process_queue not in self._pulls:
             self._start(process_queue)
 

@@ -1,4 +1,4 @@
-"""ProcessQueue: the pulled and unfinished messages of one queue (RocketMQ's class of that name).
+"""ProcessQueue: the pulled but unfinished messages of one queue (RocketMQ's ProcessQueue).
 
 Its invariant: the offset to commit is the offset of the oldest unfinished message, so that a crash repeats messages but
 never skips one. Flow control is based on the messages that are cached here.
@@ -17,7 +17,7 @@ from bolide.client.messages.received import ReceivedMessage
 
 
 class ProcessQueue:
-    """One queue assigned to this consumer. Offsets are queue offsets; times are of the loop's clock, in seconds."""
+    """One queue assigned to this consumer. Offsets are queue offsets; times are loop times in seconds."""
 
     def __init__(self, queue: MessageQueue, orderly: bool = False) -> None:
         self.queue = queue
@@ -54,7 +54,7 @@ class ProcessQueue:
 
     @property
     def cached_count(self) -> int:
-        """Number of pulled and unfinished messages."""
+        """Number of pulled but unfinished messages."""
         return len(self._order) - len(self._done)
 
     @property
@@ -82,7 +82,8 @@ class ProcessQueue:
             self._note_room()
 
     def done(self, messages: list[ReceivedMessage]) -> int:
-        """Remove messages that were consumed or sent back. Repeated calls are ignored. Return the offset to commit."""
+        """Remove messages that were consumed or sent back. Ignores messages that are already removed. Return the offset
+        to commit."""
         finished = self._done
         order = self._order
         records = [message.record for message in messages]
@@ -148,13 +149,14 @@ class ProcessQueue:
         """Return the offset to resume at, after the broker responded to a pull of `asked` with another `offset`.
 
         If the offset moved back, resume at the oldest unfinished message at the latest. A new master's log may end
-        earlier than the old one's, and would otherwise skip its unfinished messages. RocketMQ's client skips them.
+        earlier than the old master's, and the unfinished messages in it would otherwise be skipped, as in RocketMQ's
+        client.
         """
         left = self.commit_offset
         return left if 0 <= left < offset < asked else offset
 
     def clear(self) -> None:
-        """Remove all messages (a seek, or a queue that was lost)."""
+        """Remove all messages, because the next pull starts at another offset."""
         self._order.clear()
         self._done.clear()
         self.waiting.clear()

@@ -30,8 +30,8 @@ SUBSCRIPTION: Final = 0x4
 LITE: Final = 0x10
 
 REPLICA_PAUSE: Final = 1.0
-"""Seconds between pulls at a replica without a master that returns empty responses immediately:
-5.x does not hold them."""
+"""Seconds between pulls at a replica whose master is down: a replica of 5.x does not hold them, but returns empty
+responses immediately."""
 
 SQL_SINCE: Final = 232
 """Brokers before V4_1_0 do not support SQL92 in pulls."""
@@ -40,7 +40,7 @@ LITE_SINCE: Final = 413
 
 
 class PullStatus(Enum):
-    """Result of a pull, by Java's names."""
+    """Result of a pull, with Java's names."""
 
     def __str__(self) -> str:
         return self.name
@@ -95,10 +95,11 @@ class PullRequest:
 
 
 async def pull(instance: ClientInstance, request: PullRequest) -> PullResult:
-    """Pull from the queue's broker. Raises `ResponseError` if it rejects, and `NoQueue` if no address is known.
+    """Pull from the queue's broker.
 
-    If the message is damaged at the broker, pull it from each other broker of the set once. Raises `DamagedMessage` if
-    no broker sends it intact.
+    Raises `ResponseError` if the broker rejects the pull, and `NoQueue` if its address is unknown. If the first message
+    is damaged at the broker, pull once from each other broker of the set. Raises `DamagedMessage` if no broker sends it
+    intact.
     """
     queue = request.queue
     address = instance.any_address(queue.broker_name, request.broker_id)
@@ -144,7 +145,7 @@ async def _pull_from(instance: ClientInstance, request: PullRequest, address: st
         flags |= SUSPEND
     if request.lite or request.send_subscription:
         flags |= SUBSCRIPTION
-    given: Any = queue  # a user's queue may have a number of numpy
+    given: Any = queue  # the id of a user's queue may be a numpy number
     version = instance.heartbeats.versions.get(address, codes.VERSION_5_5_0)
     if wanted.kind != "TAG" and version < SQL_SINCE:
         raise response_error(codes.SYSTEM_ERROR, f"its version {version} lacks SQL92", f"a pull of {queue}", address)
@@ -209,11 +210,11 @@ async def _pull_from(instance: ClientInstance, request: PullRequest, address: st
 
 
 async def pull_or_restart(instance: ClientInstance, request: PullRequest, last_stored: int) -> PullResult:
-    """Like `pull`, but if the topic was deleted and created again, the next offset is its first message's.
+    """Like `pull`, but if the topic was deleted and created again, the next offset is the offset of its first message.
 
     A broker returns the end of the queue for an offset beyond it, so a new queue would be read from its end. The queue
-    is new if its first message is younger than the last pulled one, which was stored at `last_stored` (ms since 1970, 0
-    before the first). A queue that only lost its tail starts with an older message.
+    is new if its first message is younger than the last pulled message, which was stored at `last_stored` (ms since
+    1970, or 0 before the first message). A queue that only lost its tail starts with an older message.
     """
     result = await pull(instance, request)
     moved_back = result.status is PullStatus.OFFSET_ILLEGAL and result.next_offset < request.offset
@@ -229,9 +230,10 @@ async def pull_or_restart(instance: ClientInstance, request: PullRequest, last_s
 
 
 async def moved_after(instance: ClientInstance, request: PullRequest, error: BolideError) -> bool:
-    """Look up the route after a failed pull without a response. Return whether the queue has another broker now.
+    """Look up the route after a failed pull without a response.
 
-    The next pull uses the master again, instead of a broker that an earlier response suggested.
+    Return whether the queue's broker has another address now. The caller must pull from the master next, instead of a
+    broker that an earlier response suggested.
     """
     queue = request.queue
     if error.refresh_route and not isinstance(error, ResponseError):

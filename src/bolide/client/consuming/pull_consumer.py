@@ -86,7 +86,7 @@ class PullConsumer(QueueConsumer):
         self._auto_commit = auto_commit
         self._codec = find_codec(codec)
         self._codecs: dict[str, Codec | None] = {}
-        """By topic with the namespace, for topics that have a codec of their own."""
+        """Codecs given to `subscribe` or `assign`, by topic with the namespace."""
         self._filters = filters
         shared = model_name(model)
         offset_store = check_offset_store(offset_store, offset_folder)
@@ -99,7 +99,7 @@ class PullConsumer(QueueConsumer):
         self._prefetch = Prefetch(member, flow, suspend, self._codec_of, filters)
         super().__init__(group, member, self._prefetch, interceptors, offset_folder, offset_store)
 
-    # -- life
+    # -- life cycle
 
     def _closing(self) -> None:
         super()._closing()
@@ -118,7 +118,7 @@ class PullConsumer(QueueConsumer):
         """Share the queues of a topic with the group: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
         For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to. `codec` decodes the
-        messages of this topic, instead of the consumer's.
+        messages of this topic, instead of the consumer's codec. Raises `ClientStateError` if queues are assigned.
         """
         if self._prefetch.assigned is not None:
             raise ClientStateError("queues are assigned already, subscribe to topics or assign queues, not both")
@@ -154,8 +154,9 @@ class PullConsumer(QueueConsumer):
     ) -> None:
         """Read exactly these queues, starting at the group's stored offsets, even if other members read them.
 
-        Call it after `start`. For light queues (LMQ) `parent` is the topic their messages are sent to. `codec` decodes
-        the messages of these queues' topics, instead of the consumer's.
+        Call it after `start`. For light queues (LMQ), `parent` is the topic their messages are sent to. `codec` decodes
+        the messages of these queues' topics, instead of the consumer's codec. Raises `ClientStateError` if topics are
+        subscribed, and `NoQueue` if a queue cannot be acquired.
         """
         if self._member.subscriptions:
             raise ClientStateError("topics are subscribed already, subscribe to topics or assign queues, not both")
@@ -171,7 +172,8 @@ class PullConsumer(QueueConsumer):
         await self._member.take_exactly(wanted)
 
     async def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
-        """Return all readable queues of a topic. A light queue (LMQ) needs its parent. Raises `TopicNotFound`."""
+        """Return all readable queues of a topic. For a light queue (LMQ), `parent` is required. Raises
+        `TopicNotFound`."""
         check_parent(topic, parent)
         instance, namespace = self._member.instance, self._member.options.namespace
         if parent:
@@ -201,7 +203,7 @@ class PullConsumer(QueueConsumer):
         return messages
 
     def _give_back(self, messages: list[ReceivedMessage]) -> None:
-        """Return messages to the cache that the caller of `poll` did not receive; the next poll returns them."""
+        """Return messages that the caller of `poll` did not receive to the cache, for the next poll."""
         self._prefetch.give_back(messages)
 
     async def pull(
@@ -215,8 +217,9 @@ class PullConsumer(QueueConsumer):
     ) -> PullResult:
         """Pull up to `max_messages` messages from any queue, held or not, starting at `offset`.
 
-        Returns immediately, or after at most `wait` seconds if there is no message yet. The result has the next offset.
-        Does not change the group's offsets. Raises `TopicNotFound`, `NoQueue`, `ResponseError`, `ConnectionLost`.
+        Returns immediately, or after at most `wait` seconds if there is no message yet. The result contains the next
+        offset. Does not change the group's offsets. Raises `TopicNotFound`, `NoQueue`, `ResponseError`,
+        `ConnectionLost`.
         """
         self._check_running()
         instance = self._member.instance
@@ -247,7 +250,7 @@ class PullConsumer(QueueConsumer):
         await super().commit()
 
     def position(self, queue: MessageQueue) -> int:
-        """Return the offset of the next message that `poll` returns of a held queue.
+        """Return the offset of the next message that `poll` returns from a held queue.
 
         Raises `ClientStateError` if the consumer is not running, or does not hold the queue.
         """

@@ -1,7 +1,7 @@
 """PushConsumer: a listener receives messages as they arrive (RocketMQ's DefaultMQPushConsumer).
 
 "Push" is a long poll: a task per queue keeps one pull at the broker, which responds when a message arrives. A pulled
-message counts towards flow control until a listener has finished with it; only then the offset moves.
+message counts towards flow control until a listener has finished with it, and the offset moves only after that.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class PushConsumer(QueueConsumer):
         queue. It may be async, or synchronous (then it runs in a thread). If it returns nothing, the messages are
         consumed. False, `ConsumeResult.RETRY` or an exception mean a retry; an int is the number of consumed messages
         at the front of the list. For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
-        `codec` decodes the messages of this topic, instead of the consumer's.
+        `codec` decodes the messages of this topic, instead of the consumer's codec.
         """
         check_topic(topic)
         check_parent(topic, parent)
@@ -206,8 +206,8 @@ class PushConsumer(QueueConsumer):
     async def unsubscribe(self, topic: str) -> None:
         """Remove the subscription of a topic, so that the other members get its queues.
 
-        In a listener of this consumer it returns immediately, and the queues are released once that listener has
-        returned.
+        If called in a listener of this consumer, it returns immediately, and the queues are released once that listener
+        has returned.
         """
         self._member.forget(topic)
         releasing = self._release(topic, self._listeners.get(topic))
@@ -220,7 +220,7 @@ class PushConsumer(QueueConsumer):
         await self._member.release(topic)
         self._listeners.remove(topic, listener)  # not before: messages of the topic may still arrive
 
-    # -- life
+    # -- life cycle
 
     async def _join(self) -> None:
         await super()._join()
@@ -254,7 +254,7 @@ class PushConsumer(QueueConsumer):
         await super()._end(complete)
         self._threads.shutdown(wait=False)
 
-    # -- looking and steering
+    # -- state and control
 
     def assignment(self) -> list[MessageQueue]:
         """Return the queues held now, without queues of the retry topic."""
@@ -282,7 +282,7 @@ class PushConsumer(QueueConsumer):
     ) -> None:
         """Reply to a message that was sent by `Producer.request`.
 
-        Raises `MessageRefused` if it was not, and `ResponseError` if the requester has disconnected.
+        Raises `MessageRefused` for any other message, and `ResponseError` if the requester has disconnected.
         """
         await send_reply(
             self._member.instance, self._group, request, body, self._member.options.world.wall_ms(), timeout
@@ -291,8 +291,8 @@ class PushConsumer(QueueConsumer):
     async def drain(self, timeout: Annotated[float | None, SECONDS_OR_ZERO] = None) -> bool:
         """Stop pulling, and wait until all pulled messages are consumed and their offsets are stored.
 
-        Returns False after `timeout` seconds, otherwise True. Does not release the queues: `close` does, and `resume`
-        continues. Raises `ClientStateError` in a listener of this consumer.
+        Returns False after `timeout` seconds, otherwise True. The queues stay assigned until `close`, and `resume`
+        continues pulling. Raises `ClientStateError` in a listener of this consumer.
         """
         self._check_outside_listener("drain")
         drained = True

@@ -48,7 +48,7 @@ class QueueConsumer(Consumer):
         self._offset_folder = offset_folder
         self._offset_store = offset_store
 
-    # -- life
+    # -- life cycle
 
     async def _join(self) -> None:
         await self._member.join(self._queues, self._make_store)
@@ -73,7 +73,8 @@ class QueueConsumer(Consumer):
 
     @property
     def refusal(self) -> ResponseError | None:
-        """The reason why brokers reject queues of this consumer, such as a group that may not consume, or None."""
+        """The brokers' error if they reject queues of this consumer, for example because its group may not consume,
+        else None."""
         return self._member.refusal(some=True) if self._started else None
 
     # -- queues
@@ -133,7 +134,7 @@ class QueueConsumer(Consumer):
     # -- seeking
 
     def _check_seek(self) -> None:
-        """Raise `ClientStateError` if the running code cannot seek."""
+        """Raise `ClientStateError` if the running code must not seek."""
         self._check_running()
 
     @abstractmethod

@@ -19,7 +19,7 @@ log = logging.getLogger("bolide.client")
 
 
 class QueueListener:
-    """Base of listeners for the queues of a consumer: override what you need.
+    """Base class of listeners for the queues of a consumer: override the methods that you need.
 
     A method may be async; otherwise it runs in a thread. Each rebalance may call it several times, but never with retry
     queues. An exception is logged, and the rebalance continues. In a call, `start`, `close` and `unsubscribe` of the

@@ -77,7 +77,7 @@ class QueuePulls:
         self._tasks: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._paused = PausedQueues()
 
-    # -- steering
+    # -- control
 
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Stop pulling these queues, or all, until `resume`; pulls in flight may still return messages."""
@@ -119,7 +119,7 @@ class QueuePulls:
             task.cancel()
         await self._begin_anew(process_queue, lambda: offset)
 
-    # -- queues come and go
+    # -- assigned and released queues
 
     async def gained(self, process_queue: ProcessQueue) -> bool:
         """Prepare an assigned queue: lock it for an orderly consumer, and load its start offset. Return False if

@@ -25,14 +25,15 @@ log = logging.getLogger("bolide.client")
 DEFAULT_MAX_RECONSUME_TIMES: Final = 16
 TIMEOUT: Final = 5.0
 UNSURE: Final = frozenset((codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE))
-"""The copy is stored, but may be lost if another broker becomes the master. RocketMQ's client treats it as stored."""
+"""Codes of responses after which the copy is stored, but may be lost if another broker becomes the master. RocketMQ's
+client treats the message as stored."""
 KEPT_FLAGS: Final = COMPRESSED_FLAG | TYPE_MASK
 
 
 async def send_back(member: GroupMember, message: ReceivedMessage, delay_level: int, max_times: int) -> bool:
     """Return a message to its broker for redelivery, or send a copy to the retry topic if the broker fails.
 
-    Returns whether a copy of it is certainly stored. `max_times`: maximum number of retries.
+    Returns whether a copy is certainly stored. `max_times`: maximum number of retries.
     """
     instance = member.instance
     address = instance.any_address(message.broker_name) or message.store_host

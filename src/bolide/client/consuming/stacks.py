@@ -17,8 +17,8 @@ MAX_STACKS: Final = 200
 
 
 def stacks() -> str:
-    """Return the stacks of all threads and of the tasks of the running loop, the newest call last. Contains files,
-    lines and function names, but no values."""
+    """Return the stacks of all threads and of the tasks of the running loop, the newest call last. The text contains
+    file names, line numbers and function names, but no values."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     frames = sys._current_frames()
     found = [

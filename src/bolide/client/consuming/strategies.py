@@ -1,8 +1,8 @@
 """RocketMQ's rebalance strategies, which assign queues to clients; each is a pure function of queues and client ids.
 
 The arguments of a strategy are the group, its client id, all queues and all client ids, both in Java's order. Every
-member computes the same table, so a strategy must not depend on anything else. Plug-ins add more by the entry points
-`bolide.allocate_strategies` (`bolide.plugins`).
+member computes the same table, so a strategy must not depend on anything else. Plug-ins add more through the entry
+points `bolide.allocate_strategies` (`bolide.plugins`).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def machine_room(rooms: Iterable[str]) -> Strategy:
 def machine_room_nearby(
     inner: Strategy, room_of_broker: Callable[[str], str], room_of_client: Callable[[str], str]
 ) -> Strategy:
-    """MACHINE_ROOM_NEARBY: `inner` within each room; all clients share the rooms without a client
+    """MACHINE_ROOM_NEARBY: `inner` within each room; all clients share the queues of rooms without a client
     (AllocateMachineRoomNearby)."""
     check_callable("inner", inner, "group, client_id, queues, client_ids")
     check_callable("room_of_broker", room_of_broker, "broker_name")
@@ -115,7 +115,7 @@ def machine_room_nearby(
 
 
 def find_strategy(name: str | Strategy) -> Strategy:
-    """Return the strategy of a name, built in or installed, or the given function. Raises `ArgumentError`."""
+    """Return the strategy with a name, built in or installed, or the given function. Raises `ArgumentError`."""
     if not isinstance(name, str):
         check_callable("strategy", name, "group, client_id, queues, client_ids")
         return name

@@ -1,4 +1,5 @@
-"""Credentials from the environment, for clients without others: process lists show the flags of a command."""
+"""Credentials from environment variables, for clients without explicit credentials. Process lists do not show them,
+unlike the options of a command."""
 
 from __future__ import annotations
 

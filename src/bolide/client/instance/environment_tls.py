@@ -1,4 +1,4 @@
-"""TLS by the environment, for clients without `ssl`: the command line, and programs that do not configure it.
+"""TLS from environment variables, for clients without `ssl`: the command line, and programs that do not configure it.
 
 The variables correspond to a broker's settings (`tlsEnable`, `tlsClient…`): Java's tls.enable and tls.client.*.
 """
@@ -22,7 +22,7 @@ FILES: Final = {
     "tlsClientKeyPath": _CLIENT + "KEY_PATH",
     "tlsClientKeyPassword": _CLIENT + "KEY_PASSWORD",
 }
-"""A broker's keys, and the variables for them, in the order of `client_context`'s arguments."""
+"""Settings of a broker and the corresponding variables, in the order of `client_context`'s arguments."""
 
 
 def environment_ssl() -> ssl.SSLContext | None:

@@ -1,7 +1,7 @@
 """The heartbeat of a client: registers its producer and consumer groups at every broker (HEART_BEAT).
 
-A broker identifies a client by its TCP connection and drops it when that closes. So the client sends a heartbeat on
-each new connection to a broker before any other request.
+A broker identifies a client by its TCP connection and removes it when the connection closes. So the client sends a
+heartbeat on each new connection to a broker before any other request.
 """
 
 from __future__ import annotations

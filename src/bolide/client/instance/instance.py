@@ -1,7 +1,7 @@
 """ClientInstance: shared by the producers and consumers of one client id (RocketMQ's MQClientInstance).
 
 It has the connections, routes, one heartbeat, and the handlers of brokers' requests. It exists from the first member's
-start to the last one's close. A group can have only one member in it.
+start to the last member's close. A group can have only one member in it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ClientInstance(RoutedClient):
         self.pid = os.getpid()
         self._members = 0
 
-    # -- life
+    # -- life cycle
 
     @classmethod
     def acquire(cls, options: ClientOptions) -> ClientInstance:
@@ -65,7 +65,7 @@ class ClientInstance(RoutedClient):
         return instance
 
     async def release(self) -> None:
-        """Release the instance. The last member closes the connections and stops the tasks."""
+        """Release the instance. The last release closes the connections and stops the tasks."""
         self._members -= 1
         if self._members > 0:
             return
@@ -76,11 +76,12 @@ class ClientInstance(RoutedClient):
         await self.pool.close()
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Run `work` as a task. Cancelled when the instance is released by its last member."""
+        """Run `work` as a task. It is cancelled when the last member releases the instance."""
         return self._tasks.spawn(work, name)
 
     def keep(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio.Task[Any]:
-        """Run `work` as a task that restarts after a failure. Cancelled when the last member releases the instance."""
+        """Run `work` as a task that restarts after a failure. It is cancelled when the last member releases the
+        instance."""
         return self._tasks.keep(work, name)
 
     def check_process(self) -> None:
@@ -133,7 +134,8 @@ class ClientInstance(RoutedClient):
             await self._unregister({"clientID": self.client_id, "producerGroup": group})
 
     async def remove_consumer(self, group: str) -> None:
-        """Remove a consumer and unregister it at the brokers, which then start a rebalance immediately."""
+        """Remove a consumer and unregister it at the brokers, which then notify the other members, so that they
+        rebalance immediately."""
         if self.consumers.pop(group, None) is not None:
             await self._unregister({"clientID": self.client_id, "consumerGroup": group})
 
@@ -185,7 +187,7 @@ class ClientInstance(RoutedClient):
         """Fetch the addresses of the cluster's brokers, so that heartbeats reach them. Skips `routed`, whose routes are
         newer.
 
-        Returns their names, or all known names if no name server responds.
+        Returns their names, or all stored names if no name server responds.
         """
         try:
             answer = await self.ask_namesrv(codes.GET_BROKER_CLUSTER_INFO)

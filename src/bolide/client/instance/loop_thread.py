@@ -49,8 +49,8 @@ class LoopThread:
             try:
                 self._loop.run_forever()
             except BaseException as error:
-                # SystemExit and KeyboardInterrupt leave run_forever. The task that raised them has them as its outcome,
-                # and all clients of the process need the loop.
+                # SystemExit and KeyboardInterrupt leave run_forever. They are also the outcome of the task that raised
+                # them, so the loop continues for the other clients of the process.
                 log.error("code on the client's loop raised %r, the loop continues", error, exc_info=error)
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
@@ -115,8 +115,8 @@ class LoopThread:
             raise
 
     def leave(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a coroutine that closes a client. Returns immediately in a forked child, because the client is its
-        parent's: an error would replace the exception that ends the child, such as SystemExit in a `with` block."""
+        """Run a coroutine that closes a client. Returns immediately in a forked child, because the client belongs to
+        the parent: an error would replace the exception that ends the child, such as SystemExit in a `with` block."""
         if os.getpid() == self.pid:
             self.run(work)
 
@@ -139,7 +139,7 @@ class LoopThread:
     def submit(self, work: Callable[[], asyncio.Future[T]]) -> concurrent.futures.Future[T]:
         """Call `work` on the loop without waiting. The future also contains exceptions of the call itself.
 
-        Calls in quick succession wake the loop's thread once.
+        Calls in quick succession wake the loop's thread only once.
         """
         self._check()
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
@@ -167,7 +167,7 @@ class LoopThread:
         return future
 
     def _run_calls(self) -> None:
-        self._woken = False  # first: a call that is added from now on wakes the thread again
+        self._woken = False  # before the calls run: a call that is added later wakes the thread again
         for _ in range(len(self._calls)):
             self._loop.call_soon(self._calls.popleft())
 
@@ -177,7 +177,7 @@ class LoopThread:
                 self._loop.call_soon_threadsafe(inner.cancel)
 
     def iterate(self, make: Callable[[], AsyncIterator[T]], undo: Callable[[T], object] | None = None) -> Iterator[T]:
-        """Iterate over an async iterator from a blocking thread. `undo` as in `run`."""
+        """Iterate over an async iterator from a blocking thread. `undo` has the same meaning as in `run`."""
         iterator = self.call(make)
 
         async def following() -> T:
@@ -192,7 +192,7 @@ class LoopThread:
 
 
 def _copy(future: concurrent.futures.Future[T], inner: asyncio.Future[T]) -> None:
-    """Give `future` the outcome of `inner`."""
+    """Copy the outcome of `inner` to `future`."""
     if inner.cancelled():
         future.cancel()
         future.set_running_or_notify_cancel()

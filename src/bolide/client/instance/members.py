@@ -38,4 +38,4 @@ class ConsumerMember(Protocol):
         """Called when the members of the group have changed: rebalance immediately."""
 
     def serve(self, command: Command) -> Command | Coroutine[Any, Any, Command | None] | None:
-        """Process a broker's request to this group's consumer. Return the response, or None if there is none."""
+        """Process a broker's request to this group's consumer. Return the response, or None for no response."""

@@ -23,7 +23,8 @@ log = logging.getLogger("bolide.client")
 
 LOCAL_NAMESRV: Final = "127.0.0.1:9876"
 ENVIRONMENT: Final = ("BOLIDE_NAMESRV_ADDR", *NAMESRV_VARIABLES)
-"""Variables that hold addresses; the first one set is used. BOLIDE_NAMESRV_ADDR is also a broker's setting."""
+"""Variables that contain addresses; the first variable that is set is used. BOLIDE_NAMESRV_ADDR is also a broker's
+setting."""
 DOMAIN: Final = "ROCKETMQ_NAMESRV_DOMAIN"
 SUBGROUP: Final = "ROCKETMQ_NAMESRV_DOMAIN_SUBGROUP"
 DEFAULT_SUBGROUP: Final = "nsaddr"
@@ -40,10 +41,10 @@ def configured_namesrv(given: str | Sequence[str], unit: str = "") -> tuple[str,
 
     Raises `ArgumentError`, and `ConfigError` if the environment is wrong.
 
-    A URL without a path is not queried: as in Java, ``http://host:port`` is another form of ``host:port``. For "" the
+    A URL without a path is not queried: as in Java, ``http://host:port`` is another form of ``host:port``. For "", the
     first of these variables is used, in the same form: ``BOLIDE_NAMESRV_ADDR``, ``ROCKETMQ_NAMESRV_ADDR``,
-    ``NAMESRV_ADDR``. Without them ``ROCKETMQ_NAMESRV_DOMAIN`` is the host of an address server, which is queried for
-    `unit`. The default is this machine. The source is logged.
+    ``NAMESRV_ADDR``. Without them, ``ROCKETMQ_NAMESRV_DOMAIN`` is the host of an address server, which is queried for
+    `unit`. The default is 127.0.0.1:9876. Logs the source unless it is `given`.
     """
     text = _joined(given)
     if not text:
@@ -115,7 +116,7 @@ class NameServers:
         return self.addresses
 
     async def refresh(self) -> None:
-        """Query the address server. Raises `ConnectionLost`, and keeps the previous addresses then."""
+        """Query the address server. If that fails, raises `ConnectionLost` and keeps the previous addresses."""
         try:
             async with asyncio.timeout(3 * HTTP_TIMEOUT):  # for a server that sends its response slowly
                 text = await self._in_thread(_fetch, self.url)
@@ -126,7 +127,7 @@ class NameServers:
 
 def _fetch(url: str) -> str:
     """Return the first line of the response. The timeout applies to each operation of the socket."""
-    # Few clients have an address server, and importing HTTP costs a tenth of importing the client.
+    # Few clients have an address server, and importing HTTP takes a tenth of the time that importing the client takes.
     from http.client import HTTPException
     from urllib.request import Request, urlopen
 

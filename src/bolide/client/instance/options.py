@@ -143,8 +143,8 @@ class ClientOptions:
         The constructors of the clients have checked types and ranges. Raises `ArgumentError` for other errors, and
         `ConfigError` if the environment is wrong.
 
-        `fixed_name` puts DEFAULT into the client id instead of the process, so that a broadcasting consumer finds its
-        file of offsets after a restart, as Java's does.
+        With `fixed_name`, the client id contains `instance_name` even if it is DEFAULT, and not the process. So a
+        broadcasting consumer finds its offset file after a restart, as in Java.
         """
         for hook in hooks:
             check_method("hooks", hook, "before", "call")

@@ -1,4 +1,4 @@
-"""The process id without a system call: it changes only in a fork, which calls a hook."""
+"""The process id without a system call: it changes only in a fork, which runs a hook."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """JSON bodies of brokers and name servers, written by any of RocketMQ's JSON libraries.
 
-Java writes maps keyed by a MessageQueue with the object itself as the key: `queue_map` reads these, `queue_map_text`
-writes them in the one form that 4.9.7 and 5.5.0 both read (docs/protocol/remoting.md 13).
+Java writes maps keyed by a MessageQueue with the object itself as the key. `queue_map` reads such maps, and
+`queue_map_text` writes them in the one form that 4.9.7 and 5.5.0 both read (docs/protocol/remoting.md 13).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from bolide.remoting.json import MAX_ANSWER, ObjectKey, parse_long
 
 
 def json_body(body: bytes) -> Any:
-    """Return the value of a body, or {} for an empty body. Raises
-    `BodyError` if it is not valid JSON, even Java's form."""
+    """Return the value of a body, or {} for an empty body. Raises `BodyError` if it is neither valid JSON nor Java's
+    form of JSON."""
     if not body:
         return {}
     return parse_long(body, MAX_ANSWER)

@@ -22,7 +22,7 @@ Greet = Callable[[ClientConnection], Awaitable[None]]
 
 
 class RemotingClient:
-    """The connections of one client, and the calls over them. `on_request` gets the requests of brokers."""
+    """The connections of one client, and the calls over them. `on_request` receives requests from brokers."""
 
     def __init__(self, options: ClientOptions, on_request: OnRequest, greet: Greet) -> None:
         self.options = options
@@ -31,7 +31,7 @@ class RemotingClient:
         self.pool = ConnectionPool(on_request, options.ssl, options.call_timeout, greet, options.world)
         self.troubles = Troubles()
         self.name_servers = NameServers(options.namesrv, options.world)
-        # Clients spread over the name servers, as RocketMQ's do.
+        # Clients start at different name servers, as RocketMQ's clients do.
         self._namesrv = options.world.random.randrange(1000)
 
     async def call(
@@ -44,7 +44,8 @@ class RemotingClient:
         timeout: float | None = None,
         accept: tuple[int, ...] = (codes.SUCCESS,),
     ) -> Command:
-        """Send a request and return the response. Raises `ResponseError` if its code is not in `accept`."""
+        """Send a request and return the response. Raises `ResponseError` if its code is not in `accept`, and
+        `ConnectionLost` or `RequestTimeout` without a response."""
         timeout = self.options.call_timeout if timeout is None else timeout
         connection = self.pool.live(address) or await self.pool.get(address)
         answer = await self.call_on(connection, code, ext, body, timeout)
@@ -55,7 +56,7 @@ class RemotingClient:
     async def call_on(
         self, connection: ClientConnection, code: int, ext: dict[str, str] | None, body: bytes, timeout: float
     ) -> Command:
-        """Return the response with any code. Calls the hooks before and after."""
+        """Send a request and return the response, whatever its code. Calls the hooks before and after."""
         hooks = self.options.hooks
         if not hooks:
             return await connection.start(self._request(code, ext, body), timeout)
@@ -88,12 +89,12 @@ class RemotingClient:
         accept: tuple[int, ...] = (codes.SUCCESS,),
         timeout: float | None = None,
     ) -> Command:
-        """Send a request to one name server, or to the next one if it is unreachable.
-        Raises the last server's error."""
+        """Send a request to one name server, or to the next one if it is unreachable. Raises `NoNameServer` if all are
+        unreachable, and `ResponseError` if a server rejects the request."""
         servers = await self.name_servers.known()
         failure: BolideError | None = None
         first = self._namesrv
-        for number in range(first, first + len(servers)):  # each once, even if other calls change the shared position
+        for number in range(first, first + len(servers)):  # each once, even if the shared position changes
             address = servers[number % len(servers)]
             try:
                 answer = await self.call(address, code, ext, body, accept=accept, timeout=timeout)

@@ -7,12 +7,12 @@ from typing import Final
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 QUIET: Final = 10.0
-"""Idle time until the pauses start again with the first. All are in seconds."""
+"""Idle time after which the pauses start with `FIRST_PAUSE` again. All times are in seconds."""
 
 
 class RouteLooks:
-    """Pauses of one client. A new master is registered quickly, so the first requests follow each other closely. For a
-    broker that is busy for longer they slow down to one per second."""
+    """Pauses of one client. A new master is registered quickly, so the first requests follow each other closely. If a
+    broker is unavailable for longer, the requests slow down to one per second."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[float, float]] = {}

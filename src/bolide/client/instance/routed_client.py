@@ -51,7 +51,7 @@ class RoutedClient(RemotingClient):
         self._fetching.pop(topic, None)
         self._tasks.release(task)
         if not task.cancelled():
-            task.exception()  # the callers have it, or have stopped waiting
+            task.exception()  # marks it as retrieved: the callers have received it, or have stopped waiting
 
     async def _fetch_route(self, topic: str) -> TopicRoute:
         parent = self.parents.get(topic)

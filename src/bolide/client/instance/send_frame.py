@@ -22,7 +22,7 @@ _cache: dict[tuple[str, MessageQueue, int, bool], bytes] = {}
 
 def send_header(group: str, queue: MessageQueue, queue_count: int, sys_flag: int = 0) -> SendMessageRequestHeaderV2:
     """Return the header of a send to this queue; the caller sets born timestamp, flag and properties."""
-    given: Any = queue  # a user's queue may have a number of numpy
+    given: Any = queue  # the id of a user's queue may be a numpy number
     return SendMessageRequestHeaderV2(
         producer_group=group,
         topic=queue.topic,
@@ -67,7 +67,7 @@ def send_frame(
     key = (group, queue, queue_count, batch)
     head = _cache.get(key)
     if head is None:
-        if len(_cache) > 50_000:  # drops old topics, and recomputes others
+        if len(_cache) > 50_000:  # drops old topics; heads of other topics are recomputed
             _cache.clear()
         head = _cache[key] = _head(group, queue, queue_count, batch)
     header = (

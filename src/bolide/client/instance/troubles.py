@@ -16,7 +16,7 @@ _NAME_SERVERS: Final = "name servers"
 
 
 class NoNameServer(ConnectionLost):
-    """No name server is reachable: the one cause of every failure that needs a route."""
+    """No name server is reachable: the common cause of all failures to get a route."""
 
 
 class Troubles:
@@ -27,7 +27,7 @@ class Troubles:
 
     @property
     def open(self) -> bool:
-        """Whether any fault is stored. Check it before `over` if that is called for every response."""
+        """Whether any fault is stored. Code that runs for every response checks this before it calls `over`."""
         return bool(self._open)
 
     def begin(self, key: Hashable, what: str, error: BolideError) -> None:

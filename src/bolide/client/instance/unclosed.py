@@ -1,4 +1,4 @@
-"""Base of clients: warns if a started client was not closed, and `close` does not wait for itself."""
+"""Base class of clients: warns if a started client was not closed, and prevents `close` from waiting for itself."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from bolide.client.messages.user_code import is_within
 
 
 class Closeable:
-    """Base of clients that must be closed. An unclosed client issues a `ResourceWarning`, as an unclosed file does. Its
-    last sends and offsets may be lost."""
+    """Base class of clients that must be closed. An unclosed client issues a `ResourceWarning`, as an unclosed file
+    does. Its last sends and offsets may be lost."""
 
     _open_in = 0
-    """The process that started it, or 0 while it is not open. A child of that process has nothing to close."""
+    """Id of the process that started the client, or 0 while the client is not open. A forked child has nothing to
+    close."""
     _open_as = ""
     _closed = False
-    """Whether its user has closed it; code that `start` calls may have done so."""
+    """Whether the user has closed the client, possibly in code that `start` calls."""
     _leaving: asyncio.Task[None] | None = None
 
     def _opened(self, name: str) -> None:
-        """It is started; `name` is what the warning calls it."""
+        """Called when the client has started. `name` is its name in the warning."""
         self._open_in = 0 if self._closed else os.getpid()
         self._open_as = name
 

@@ -34,7 +34,7 @@ class UniqueIds:
         self._wall_ms = world.wall_ms
         self._ip = ip or world.own_ip()
         self._pid = 0
-        """The process for which the prefix was made."""
+        """Id of the process for which the prefix was made."""
         self._prefix = ""
         self._counter = 0
         self._start = self._after = 0
@@ -69,7 +69,7 @@ class UniqueIds:
 
 
 def default_client_id(instance: str = "DEFAULT", world: World = THE_WORLD) -> str:
-    """Return ``ip@instance`` as in Java; DEFAULT becomes ``pid#nanoseconds``, one value for the whole process."""
+    """Return ``ip@instance`` as in Java; DEFAULT becomes ``pid#nanoseconds``, the same value for the whole process."""
     if instance == "DEFAULT":
         instance = _process_name(world)
     return f"{world.own_ip()}@{instance}"

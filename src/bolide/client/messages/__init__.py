@@ -1,1 +1,1 @@
-"""The values that users of the client meet: messages, queues, results, selectors, errors."""
+"""The values that users of the client handle: messages, queues, results, selectors, errors."""

@@ -26,7 +26,7 @@ ADVICE: Final = (
     ("] pulling message is forbidden", "the topic, or brokerPermission of the broker, does not allow reading"),
     ("can not consume by broadcast way", "set consumeBroadcastEnable of the group"),
 )
-"""Parts of remarks, each with the setting that helps."""
+"""Substrings of remarks, each with the advice for it."""
 
 
 def advice(remark: str) -> str:
@@ -38,5 +38,5 @@ def advice(remark: str) -> str:
 
 
 def first_line(remark: str) -> str:
-    """Return a remark without its second line, a link to Java's questions and answers."""
+    """Return a remark without its second line, a link to RocketMQ's FAQ."""
     return remark.partition("\n")[0].strip()

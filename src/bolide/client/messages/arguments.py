@@ -1,7 +1,7 @@
 """Checks of users' arguments to the client's classes: numbers, callables, and names of topics and groups.
 
 Each check raises `ArgumentError` with one sentence: the argument, the value, and the allowed values. The checks run
-when the argument is given, so that a wrong one neither hangs nor fails far from its line.
+when the argument is given, so that an invalid argument causes neither a hang nor an error far from its line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _ADDRESS: Final = re.compile(r".+:\d+(;.*)?")
 SECRETS: Final = frozenset({"secret_key", "password"})
-"""Arguments whose values no error shows."""
+"""Arguments whose values are not shown in errors."""
 _known_topics: set[str] = set()
 
 
@@ -64,7 +64,7 @@ def _fault_of_name(kind: str, name: object) -> str:
 
 
 def plain_number(value: object) -> int | float | None:
-    """Return a number as int or float, also one of numpy or pandas, or None for other values, including bool."""
+    """Return a number, also one of numpy or pandas, as int or float. Returns None for other values, and for bool."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -96,7 +96,7 @@ def check_seconds(argument: str, value: float, *, zero: bool = False, most: floa
 
 
 def check_text(argument: str, value: object) -> str:
-    """A str. Raises `ArgumentError`, which does not contain the value of a secret."""
+    """Return the value, which must be a str. Raises `ArgumentError`, which does not contain the value of a secret."""
     if not isinstance(value, str):
         seen = f"a {type(value).__name__}" if argument in SECRETS else shown(value)
         raise ArgumentError(f"{argument} is {seen}, give a str", argument)
@@ -104,7 +104,8 @@ def check_text(argument: str, value: object) -> str:
 
 
 def check_callable(argument: str, value: object, given: str) -> None:
-    """Raise `ArgumentError` unless `value` can be called with the arguments that `given` names: ``"message"``."""
+    """Raise `ArgumentError` unless `value` can be called with the arguments that `given` names, such as
+    ``"message"``."""
     if not callable(value):
         raise ArgumentError(f"{argument} is {shown(value)}, give a function of ({given})", argument)
     if isinstance(value, type):

@@ -60,8 +60,8 @@ def begun(
 ) -> tuple[int, Awaitable[Failed] | None]:
     """Call an async listener with each message in turn, until a call waits or fails, or `queue` is dropped.
 
-    Returns the number of calls that finished successfully, and an awaitable result of the next call, or None if no
-    call waited or failed. Never raises: the awaitable raises a cancellation of the calling task, and Ctrl-C.
+    Returns the number of calls that finished successfully, and an awaitable result of the next call, or None if no call
+    waited or failed. Never raises: the awaitable raises cancellations of the calling task and Ctrl-C instead.
     """
     calls = _Calls()
     coroutine = _each(listener, messages, queue, calls)
@@ -81,9 +81,9 @@ def begun(
 async def _each(
     listener: Callable[[Any], Any], messages: Iterable[ReceivedMessage], queue: Droppable, calls: _Calls
 ) -> Any:
-    """Make the calls. Return whether all calls succeeded, or after a call that waits its result.
+    """Make the calls. Return whether all calls succeeded, or, if a call waited, the result of that call.
 
-    One coroutine for all calls: an await of each costs less than to start it by `send`, which ends with an exception.
+    Awaiting the calls in one coroutine costs less than starting each with `send`, which ends with an exception.
     """
     for message in messages:
         if queue.dropped:

@@ -1,7 +1,7 @@
 """Checks the arguments of public functions by their annotations, before the function runs.
 
-A plain annotation gives the type: ``bool``, ``str | None``, ``Sequence[str]``. An annotation with an `Allowed` also
-gives the range, the unit and the text of the documentation. So each option is declared once, next to its default:
+A plain annotation specifies the type: ``bool``, ``str | None``, ``Sequence[str]``. An annotation with an `Allowed` also
+specifies the range, the unit and the text of the documentation. So each option is declared once, next to its default:
 
     timeout: Annotated[float, SECONDS("Limit for one message, with all its tries.")] = 3.0
 
@@ -75,7 +75,7 @@ class Moved(Struct, frozen=True):
     option: str
     field: str
     count: int = 0
-    """What the field counts more than the old option."""
+    """Number to add to the value of the old option."""
 
 
 MOVED: Final = {
@@ -95,10 +95,10 @@ MOVED: Final = {
         )
     },
 }
-"""Old keywords, which still work and warn."""
+"""Old keywords, which still work but issue a warning."""
 
 ONCE_PER_MESSAGE: Final = frozenset({"send", "submit", "send_many", "send_batch", "send_oneway", "poll"})
-"""Methods that check their arguments themselves, because this costs a few microseconds."""
+"""Methods that check their arguments themselves, because the general check costs a few microseconds per call."""
 
 ANY: Final = Allowed("")
 NAME: Final = Allowed("letters, digits and `%\\|-_`, 127 at most")
@@ -164,8 +164,9 @@ def documented_fields(kind: C) -> C:
 
 
 class _WithArguments:
-    """A docstring with the section "Arguments". It is put together when it is read, because this takes a millisecond
-    of an import. `help` reads it only of a class whose metaclass is `type`, so no such class derives from `ABC`."""
+    """A docstring with the section "Arguments". It is assembled when it is read, because this would add a millisecond
+    to the import. `help` reads it only from a class whose metaclass is `type`, so no documented class derives from
+    `ABC`."""
 
     def __init__(self, doc: str, declares: Any) -> None:
         self._doc = doc
@@ -176,7 +177,7 @@ class _WithArguments:
 
 
 class _PlainSignature(inspect.Signature):
-    """The signature of a function without the texts of its annotations, put together when it is read."""
+    """The signature of a function without the texts of its annotations, assembled when it is read."""
 
     _made: Callable[..., Any]
 
@@ -255,7 +256,8 @@ class _Plan:
         return arguments, named
 
     def _gathered(self, named: dict[str, Any]) -> dict[str, Any]:
-        """Return the keywords with the old ones gathered in the options that have them now. Warns of each."""
+        """Return the keywords with old keywords merged into the options that replace them. Warns about each old
+        keyword."""
         rest, gathered = dict(named), dict[str, dict[str, Any]]()
         for name in named.keys() & MOVED.keys() - self._hints.keys():
             moved = MOVED[name]

@@ -28,15 +28,16 @@ class CodecError(BolideError, ValueError):
 
 
 class CodecContext(Protocol):
-    """The message of a body: a `Message` that is sent, or a `ReceivedMessage`. A codec must not change it."""
+    """The message that contains a body: a `Message` that is sent, or a `ReceivedMessage`. A codec must not change
+    it."""
 
     @property
     def topic(self) -> str:
-        """The topic it is sent to, also after retries."""
+        """The topic of the message. For a retry, this is the original topic."""
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The properties of the application, and of a received message also the properties of the protocol."""
+        """The application's properties. For a received message, they include the protocol's properties."""
 
 
 @runtime_checkable
@@ -51,14 +52,14 @@ class Codec(Protocol):
 
 
 CodecChoice = Codec | str | type | None
-"""A codec; ``"json"``; or a type whose values are sent as JSON."""
+"""A codec, ``"json"``, a type whose values are sent as JSON, or None."""
 CodecsByTopic = CodecChoice | Mapping[str, CodecChoice]
 """A codec for all topics, or several by topic."""
 
 
 class JsonCodec:
-    """JSON by msgspec. `kind` is the type of the decoded values; bodies are checked against it.
-    The default allows any JSON."""
+    """JSON codec that uses msgspec. `kind` is the type of the decoded values; bodies are checked against it. The
+    default allows any JSON."""
 
     def __init__(self, kind: Any = Any) -> None:
         self.kind = kind
@@ -81,8 +82,8 @@ class JsonCodec:
 
 
 class PydanticCodec:
-    """JSON by pydantic. `kind` is a model, or any type that its ``TypeAdapter`` supports.
-    Raises `ImportError` without it."""
+    """JSON codec that uses pydantic. `kind` is a model, or any type that its ``TypeAdapter`` supports. Raises
+    `ImportError` if pydantic is not installed."""
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind

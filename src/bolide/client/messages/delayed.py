@@ -1,6 +1,6 @@
-"""Messages delivered at any time: the TIMER_* properties of RocketMQ 5.
+"""Delivery at a given time: the TIMER_* properties of RocketMQ 5.
 
-The broker limits how far ahead a message may be delivered (timerMaxDelaySec, three days).
+The broker limits the delay (timerMaxDelaySec, three days by default).
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from bolide.client.messages.moment import Moment, moment_ms
 from bolide.layout.property_names import TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS
 
 MAX_SECONDS: Final = 2**53 / 1000
-"""Limit of seconds that a double represents exactly in ms."""
+"""Upper limit of a delay in seconds: a double represents its milliseconds exactly."""
 
 
 def delay_property(delay: float | timedelta, deliver_at: Moment | None) -> str:
-    """Return the property for the delivery time. Raises `MessageRefused` for both arguments, and for invalid times."""
+    """Return the property for the delivery time. Raises `MessageRefused` if both arguments are given, or a time is
+    invalid."""
     if deliver_at is not None:
         if delay:
             raise MessageRefused("a message is delivered after a delay or at a time, give one of the two", "delay")

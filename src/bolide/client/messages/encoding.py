@@ -3,8 +3,8 @@
 Properties are sent as one text, ``name 0x01 value 0x02`` repeated, of at most 32,767 bytes. Names that the protocol
 uses are rejected in `Message.properties`; `Message` has separate arguments for them.
 
-Fields are read as `Any`, because users may give values of any type. For a value of another type than the field's,
-compiled code would otherwise raise a `TypeError`.
+Fields are read as `Any`, because users may give values of any type. Otherwise compiled code would raise a `TypeError`
+for a value that does not have the type of its field.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def properties_text(message: Any, unique_id: str) -> str:
                 parts += (name, "\x01", value, "\x02")
                 count += 2
         text = "".join(parts)
-    except (TypeError, AttributeError):  # joined, so that a value that is not a str never becomes its repr
+    except (TypeError, AttributeError):  # from `join`: unlike formatting, it never turns a value into its repr
         raise caused(_refused_type(message), None) from None
     if text.count("\x01") + text.count("\x02") != count:
         raise MessageRefused(

@@ -1,8 +1,8 @@
 """Errors of clients, in addition to `bolide.errors`.
 
 A response with a code other than success becomes a `ResponseError`. Its ``code``, ``retriable`` and ``refresh_route``
-are set on the instance, because one class serves all codes. Which codes are retriable follows the producer of RocketMQ
-5.5.0 (DefaultMQProducer.retryResponseCodes, with SYSTEM_BUSY and GO_AWAY).
+are set on the instance, because one class serves all codes. As in the producer of RocketMQ 5.5.0, retriable codes are
+DefaultMQProducer.retryResponseCodes, SYSTEM_BUSY and GO_AWAY.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from bolide.remoting import codes, unsupported
 STALE_ROUTE_CODES: Final = frozenset(
     {codes.TOPIC_NOT_EXIST, codes.NO_PERMISSION, codes.GO_AWAY, codes.SERVICE_NOT_AVAILABLE}
 )
-"""A broker that became a slave responds with SERVICE_NOT_AVAILABLE in an acting set, otherwise with SYSTEM_BUSY. That
-code may also mean overload, so a producer requests the route less and less often, and uses its old route in the
-meantime (`producing/sending.py`)."""
+"""Codes after which the route is refreshed. A broker that became a slave responds with SERVICE_NOT_AVAILABLE in an
+acting set, otherwise with SYSTEM_BUSY. SYSTEM_BUSY is not in this set, because it may also mean overload. After it, a
+producer requests the route less and less often, and uses its old route in the meantime (`producing/sending.py`)."""
 
 
 RETRIABLE_CODES: Final = codes.RETRIED_CODES - {codes.TOPIC_NOT_EXIST}
-"""Without the code for a missing topic: a producer tries another broker for it, but no retry of a call creates it."""
+"""Codes after which a call may be retried. TOPIC_NOT_EXIST is excluded: a producer tries another broker after it, but
+retrying a call does not create the topic."""
 
 REFUSED_CODES: Final = frozenset(
     {codes.NO_PERMISSION, codes.SUBSCRIPTION_PARSE_FAILED, codes.SUBSCRIPTION_GROUP_NOT_EXIST}
@@ -102,7 +103,7 @@ def response_error(code: int, remark: str | None, asked: str, address: str) -> R
 
 
 def refusal_of(error: BaseException) -> ResponseError | None:
-    """Return the error if the broker repeats it until someone changes its cause, otherwise None."""
+    """Return the error if the broker repeats it until someone fixes its cause, otherwise None."""
     if isinstance(error, DamagedMessage):
         return error
     return error if isinstance(error, ResponseError) and error.code in REFUSED_CODES else None
@@ -115,7 +116,7 @@ def raise_again(error: ResponseError) -> NoReturn:
 
 
 def worth_retry(error: BolideError) -> bool:
-    """Return whether another broker may accept a message that this one rejected (RocketMQ's rule for producers)."""
+    """Return whether a producer should try another broker after this error (RocketMQ's rule)."""
     if isinstance(error, ResponseError):
         return error.code in codes.RETRIED_CODES
     return error.retriable or error.closes_connection

@@ -1,4 +1,4 @@
-"""RPC hooks: called before each request is sent and after each response; signing is one of them.
+"""RPC hooks: called before each request is sent and after each response, for example to sign requests.
 
 The signature is the one of RocketMQ's AclClientRPCHook (`bolide.remoting.signature`). It does not cover fields that are
 added after it, so a signing hook must be the last.

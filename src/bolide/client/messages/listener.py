@@ -35,7 +35,7 @@ BROKER_CHOOSES: Final = 0
 DEAD_LETTER: Final = -1
 """The delay level that sends a message to the group's dead letter queue immediately."""
 PIECE: Final = 32
-"""Maximum number of messages per job of a thread: a switch of threads costs more than a fast listener."""
+"""Maximum number of messages per job of a thread: a thread switch costs more than a fast listener."""
 
 
 class ConsumeResult(Enum):
@@ -49,7 +49,8 @@ Outcome = ConsumeResult | bool | None
 Listener = Callable[[ReceivedMessage], Outcome | Awaitable[Outcome]]
 """Called with one message."""
 BatchListener = Callable[[list[ReceivedMessage]], Outcome | int | Awaitable[Outcome | int]]
-"""Called with several messages of one queue; may also return how many at the front of the list are consumed."""
+"""Called with several messages of one queue; may also return the number of consumed messages at the front of the
+list."""
 
 
 class RetryLater(Exception):
@@ -102,7 +103,7 @@ class ListenerCall:
         """Like `run`, but stop at the first failure. Return the number of successes, and the delay level of the
         failure.
 
-        Stops without a failure (None) once `stop` returns True.
+        Also stops once `stop` returns True, with None instead of a level.
         """
         if self.batch:
             failed = await self.run(messages, threads)

@@ -16,7 +16,7 @@ from bolide.client.messages.moment import Moment
 @documented_fields
 @dataclass(slots=True)
 class Message:
-    """A message to send: topic, body, and the properties by which brokers and consumers select."""
+    """A message to send: topic, body, and the properties by which brokers and consumers select messages."""
 
     topic: Annotated[str, NAME("Where it goes.")]
     body: Annotated[bytes, ANY("The content. Empty with a `value`.", "1 byte to `max_body`")] = b""
@@ -59,5 +59,5 @@ class Message:
 
     @property
     def keys_text(self) -> str:
-        """The keys as sent: separated by one space."""
+        """The keys as one text, separated by spaces."""
         return self.keys if isinstance(self.keys, str) else " ".join(self.keys)

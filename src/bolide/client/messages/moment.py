@@ -12,15 +12,16 @@ Moment = float | datetime
 """Milliseconds since 1970, or a datetime with a time zone. Durations are in seconds."""
 
 _SECONDS: Final = 100_000_000_000
-"""Numbers below this are seconds by mistake: as milliseconds they end in 1973, as seconds in the year 5138."""
+"""Smaller numbers are rejected, because they are probably seconds: this number is in 1973 as milliseconds, and in the
+year 5138 as seconds."""
 _EXACT: Final = 2**53
 
 
 def moment_ms(argument: str, moment: Moment, refusal: type[ArgumentError] = ArgumentError, words: str = "") -> int:
-    """Return the milliseconds since 1970. Raises `refusal` for a datetime without a zone, for seconds, and for other
-    values.
+    """Return the milliseconds since 1970.
 
-    `words` names the other allowed values of the argument in the error.
+    Raises `refusal` for a datetime without a zone, a number of seconds, or another invalid value. `words` names the
+    other allowed values of the argument in the error.
     """
     if isinstance(moment, datetime):
         if moment.tzinfo is None:

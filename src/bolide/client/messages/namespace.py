@@ -1,7 +1,7 @@
 """Namespaces: a prefix, ``instance%topic``, separates the topics and groups of several users of one cluster.
 
-As in RocketMQ's NamespaceUtil, %RETRY% and %DLQ% stay in front, and names of the system have no namespace. The newer
-way (namespaceV2) leaves the names unchanged and adds the namespace to every request: `NamespaceHook`.
+As in RocketMQ's NamespaceUtil, %RETRY% and %DLQ% stay in front, and system names have no namespace. The newer variant
+(namespaceV2) leaves the names unchanged and adds the namespace to every request: `NamespaceHook`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check_namespace(namespace: str) -> str:
 
 
 def with_namespace(namespace: str, name: str) -> str:
-    """Return the name of a topic or group on the brokers."""
+    """Return the name of a topic or group with the namespace, as brokers store it."""
     if (
         not namespace
         or not name

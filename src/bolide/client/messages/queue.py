@@ -1,4 +1,4 @@
-"""MessageQueue: one queue of a topic on one broker name, like RocketMQ's class, with Java's sort order."""
+"""MessageQueue: one queue of a topic on one broker, like RocketMQ's class, with Java's sort order."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ RECORD_FIELDS: Final = (
 
 
 class ReceivedMessage:
-    """One message of a queue. `topic` is the topic it was sent to, also after retries."""
+    """One message of a queue. `topic` is the topic that it was sent to, even if it was read from a retry topic."""
 
     __slots__ = ("_body", "_properties", "_value", "broker_name", "codec", "reconsume_times", "record", "topic")
 
@@ -98,7 +98,7 @@ class ReceivedMessage:
     def readable(self) -> bool:
         """Whether the body can be inflated, and decoded if the consumer has a codec.
 
-        True if only a package is missing.
+        Also True if only a package for the compression is missing.
         """
         try:
             _ = self.body if self.codec is None else self.value
@@ -204,8 +204,8 @@ class ReceivedMessage:
         return (self.get_property(names.UNIQ_KEY) or "") if prepared.lower() == "true" else ""
 
     def read_from(self, topic: str) -> None:
-        """Replace the record's topic, queue id and offset by its
-        position in a light queue (LMQ) that it was read from."""
+        """Replace the record's topic, queue id and offset with its position in the light queue (LMQ) that it was read
+        from."""
         offset = light_offset(topic, self.properties)
         if offset >= 0:
             self.record.topic = topic
@@ -218,7 +218,8 @@ class ReceivedMessage:
         return copied
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A process pool pickles the message. A compiled record has no default state, and a value is decoded again.
+        # A process pool pickles the message. A compiled record has no default pickle state. The value is not pickled,
+        # but decoded at its next use.
         fields = [getattr(self.record, name) for name in RECORD_FIELDS]
         return _restored, (fields, self.broker_name, self.topic, self.reconsume_times, self.codec)
 
@@ -266,8 +267,8 @@ def _message_of(broker_name: str) -> str:
 
 
 def damaged_message(body: bytes, at: int, what: str, address: str = "") -> DamagedMessage:
-    """Return the error for bytes at `at` that are not an intact message.
-    `what` is its name if the record is unreadable."""
+    """Return the error for bytes at `at` that are not an intact message. `what` describes the message if its record is
+    unreadable."""
     sender = f" from {address}" if address else ""
     try:
         record = decode_record(body, at)

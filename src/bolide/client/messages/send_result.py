@@ -9,7 +9,7 @@ from typing import Final
 from bolide.client.messages.queue import MessageQueue
 from bolide.remoting import codes
 
-# The default region (MixAll.DEFAULT_TRACE_REGION_ID), for brokers without one.
+# The default region (MixAll.DEFAULT_TRACE_REGION_ID), for responses without a region.
 DEFAULT_REGION: Final = "DefaultRegion"
 
 
@@ -24,7 +24,7 @@ class NamedNumber(IntEnum):
 
 
 class SendStatus(NamedNumber):
-    """Safety of a stored message; all four values mean that it is stored. The number is the response code."""
+    """Durability of a stored message. All four values mean that it is stored. The number is the response code."""
 
     SEND_OK = codes.SUCCESS
     """Stored as safely as the broker's settings require."""
@@ -33,7 +33,8 @@ class SendStatus(NamedNumber):
     SLAVE_NOT_AVAILABLE = codes.SLAVE_NOT_AVAILABLE
     """Stored by the master only: too few slaves are in sync. Resend it, or repair the slaves."""
     FLUSH_SLAVE_TIMEOUT = codes.FLUSH_SLAVE_TIMEOUT
-    """Stored, but not known to be on as many machines as `inSyncReplicas` requires. Resend it if it must be."""
+    """Stored, but not known to be on as many machines as `inSyncReplicas` requires. Resend it if it must survive the
+    loss of a machine."""
 
 
 STATUS_OF = {int(status): status for status in SendStatus}

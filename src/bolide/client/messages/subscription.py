@@ -36,7 +36,7 @@ def selector(expression_type: str, expression: str) -> Selector:
 @dataclass(slots=True)
 class Subscription:
     """One topic of a consumer, as in the heartbeat (SubscriptionData). Pulls carry `version`, in ms since 1970;
-    heartbeats carry `told_at` if it is later, while brokers are being sent a newer subscription."""
+    heartbeats carry `told_at` if it is later, which is the case while brokers are being sent a newer subscription."""
 
     topic: str
     expression: str
@@ -64,8 +64,8 @@ class Subscription:
 
 
 def subscription(topic: str, expression: str | Selector, now: int) -> Subscription:
-    """Return the subscription for a user's expression; blank means all.
-    Raises `ArgumentError` for tags without any tag."""
+    """Return the subscription for a user's expression; blank means all. Raises `ArgumentError` if the expression
+    contains no tag."""
     if isinstance(expression, Selector):
         return Subscription(topic, expression.expression, expression.expression_type, now)
     text = java_trim(check_text("expression", expression))

@@ -1,1 +1,1 @@
-"""Producers, and the way of a message to its broker."""
+"""Producers, and the send path from a message to its broker."""

@@ -1,15 +1,15 @@
 """Accumulator: sends messages for one queue together if they arrive while a request to it is in flight.
 
 RocketMQ's client calls this autoBatch (ProduceAccumulator), and waits for more messages. Here a message never waits
-while no request to its queue is in flight: it leaves at the end of the event loop's turn, as it would alone. Only the
-request is shared. Each message is still one `Sending`, with its own tries, deadline and result.
+while no request to its queue is in flight: it is sent at the end of the event loop's turn, as without an accumulator.
+Only the request is shared. Each message is still one `Sending`, with its own tries, deadline and result.
 
 A broker stores the messages of a batch like single messages. The client adds the properties that the broker adds to
-single messages, and knows them from its first response. A message that a batch cannot contain is sent alone, but does
+single messages, which it copies from the first response. A message that a batch cannot contain is sent alone, but does
 not overtake the messages that wait for its queue.
 
-A program that waits for each result before the next send has one message in the accumulator. Such a message gets a
-lane only when another message follows before its response.
+A program that waits for each result before the next send has at most one message in the accumulator. Such a message
+gets a lane only when another message follows before its response.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ MAX_WAIT: Final = 0.01
 as it does while a replica is slow, still gets all messages early enough. A message waits longer for a batch that has
 bound messages."""
 MAX_SPREAD: Final = 0.05
-"""Maximum difference in seconds between the deadlines of the messages of a request, which has the latest of them."""
+"""Maximum difference in seconds between the deadlines of messages that share a request. Its deadline is the latest."""
 ALONE: Final = 60.0
 """Seconds that messages of a queue are sent one by one after the broker rejected a batch of them."""
 MAX_ADDED: Final = ELEMENT_FIXED + 512
-"""Maximum bytes that a batch adds to the body and the properties of a message."""
+"""Maximum number of bytes that a batch adds to the body and the properties of a message."""
 MAX_LANES: Final = 10_000
 
 
@@ -78,10 +78,10 @@ class Lane(AnsweredLane):
         self.batches = 0
         """Number of requests in flight with several messages."""
         self.ordered = 0
-        """Number of them with a message that is bound to the queue, by the caller or by a sharding key. The messages of
-        a rejected batch are resent one by one, and later messages must not overtake them."""
+        """Number of these requests with a message that is bound to the queue, by the caller or by a sharding key. The
+        messages of a rejected batch are resent one by one, and later messages must not overtake them."""
         self.due = False
-        """Whether it is looked at when this turn of the loop ends."""
+        """Whether the lane is processed when this turn of the loop ends."""
         self.waiting: list[Sending] = []
 
     def answered(self) -> None:
@@ -117,7 +117,7 @@ class SharedRequest:
         self._answered(answer, error)
 
     def _answered(self, answer: Command | None, error: BolideError | None) -> None:
-        """Give each message its result or error."""
+        """Set the result or error of each message."""
         lane, sendings, context = self.lane, self.sendings, self.accumulator.context
         if answer is None:
             _each(sendings, lambda sending: sending.done(None, copy(error)))
@@ -160,7 +160,7 @@ class SharedRequest:
 
 
 class Accumulator(Accumulates):
-    """The lanes of one producer. `context` is the producer's; `max_body` is its limit in bytes, also for a batch."""
+    """The lanes of one producer. `max_body` is the producer's limit of a body in bytes, also for a batch."""
 
     def __init__(self, context: SendContext, max_body: int) -> None:
         super().__init__()
@@ -261,7 +261,7 @@ class Accumulator(Accumulates):
         return lane
 
     def schedule(self, lane: Lane) -> None:
-        """Look at a lane when this turn of the loop ends."""
+        """Process a lane when this turn of the loop ends."""
         if not lane.due:
             lane.due = True
             self._due.append(lane)
@@ -291,7 +291,7 @@ class Accumulator(Accumulates):
                     self.send_alone(lane, waiting.pop(), now)
                 else:
                     self._send(lane, now)
-        finally:  # also after an interruption, so that no message stays
+        finally:  # also after an interruption, so that no message stays unsent
             for lane in due:
                 if lane.due:
                     lane.due = False
@@ -319,8 +319,8 @@ class Accumulator(Accumulates):
                 lane.connection.flush()
 
     def _drop_ended(self, lane: Lane, now: float, most: int) -> int:
-        """Remove messages whose callers no longer wait, or whose time is up, from the first `most` messages. Return the
-        number of remaining messages among them."""
+        """Remove messages that have timed out, or whose callers no longer wait, from the first `most` messages. Return
+        the number of remaining messages among them."""
         waiting = lane.waiting[:most]
         left = [sending for sending in waiting if sending.deadline > now and not sending.future.done()]
         if len(left) == len(waiting):
@@ -360,7 +360,7 @@ class Accumulator(Accumulates):
             self._hold(lane)
 
     def _count(self, waiting: list[Sending]) -> int:
-        """Return how many of the waiting messages can share a request with the first, which can be in one."""
+        """Return how many of the waiting messages can share a request with the first, which can join a batch."""
         first = waiting[0]
         wait_stored, deadline = first.message.wait_stored, first.deadline
         size = 0
@@ -438,7 +438,7 @@ class Accumulator(Accumulates):
 
 
 def _each(sendings: list[Sending], end: Callable[[Sending], None]) -> None:
-    """End all sends, even if one is interrupted by a cancellation or Ctrl-C in code of the user."""
+    """End all sends, even if one is interrupted by a cancellation or Ctrl-C in user code."""
     for number, sending in enumerate(sendings):
         try:
             end(sending)

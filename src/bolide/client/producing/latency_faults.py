@@ -1,4 +1,4 @@
-"""Brokers to avoid for some time because they are slow or failing (RocketMQ's MQFaultStrategy, tables of 5.x).
+"""Brokers to avoid for some time because they are slow or failing (RocketMQ's MQFaultStrategy, with the tables of 5.x).
 
 Times are seconds of the event loop's clock.
 """

@@ -47,7 +47,7 @@ class ListedMessage:
         self.queue: MessageQueue | None = None
         """The queue of the message, or None if its topic has no route."""
         self.bound = False
-        """Whether it is bound to this queue."""
+        """Whether the message is bound to this queue."""
         self.element: BatchMessage | None = None
         """The message as a part of a batch, or None if a batch cannot contain it."""
         self.message_id = ""
@@ -66,7 +66,7 @@ class Part:
         self.size = 0
 
     def add(self, entry: ListedMessage, size: int) -> None:
-        """Add a message; `size` is its bytes in a batch."""
+        """Add a message that takes `size` bytes in a batch."""
         self.entries.append(entry)
         self.size += size
 
@@ -121,10 +121,10 @@ class ManySends:
                 at += 1
         while self._parts:
             await self._send_part(next(iter(self._parts)))
-        await asyncio.sleep(0)  # let the written requests leave before more are made
+        await asyncio.sleep(0)  # let the loop send the written requests before more are made
 
     def _accept(self, chunk: list[Message]) -> list[ListedMessage]:
-        """Return the valid messages, prepared to be sent. The others have their outcome."""
+        """Return the valid messages, prepared to be sent. Sets the outcomes of the other messages."""
         producer = self._producer
         first = len(self._outcomes)
         self._outcomes += [None] * len(chunk)
@@ -158,8 +158,8 @@ class ManySends:
     # -- gathering
 
     def _gather(self, entries: list[ListedMessage], at: int, routes: dict[str, TopicQueues]) -> int:
-        """Collect the messages after index `at` and at it by queue. Return the index of the first message for `_place`,
-        which may wait, or the number of messages."""
+        """Collect the messages from index `at` by queue. Return the index of the first message for `_place`, which may
+        wait, or the number of messages."""
         producer = self._producer
         while at < len(entries):
             entry = entries[at]

@@ -36,8 +36,8 @@ class MessageSender(SendContext):
         self.max_body = settings.max_body
         self._compression = settings.compression
         self._checked_topic = ""
-        """The topic of the last message with a valid one."""
-        # A hook sees each request, and expects one message in it.
+        """The last valid topic, which is not checked again."""
+        # A hook is called with each request, and expects one message in it.
         if settings.auto_batch and not options.hooks and not options.binary_header:
             self.accumulator = Accumulator(self, settings.max_body)
 
@@ -50,10 +50,10 @@ class MessageSender(SendContext):
         marks: str = "",
         sys_flag: int = 0,
     ) -> Sending:
-        """Send a message. `timeout` is in seconds, or None for the producer's. `marks` are encoded properties of the
-        protocol that users cannot set.
+        """Send a message. `timeout` is in seconds, or None for the producer's timeout.
 
-        Raises `MessageRefused`, `TooFast` and `ClientStateError`.
+        `marks` are encoded properties of the protocol that users cannot set. Raises `MessageRefused`, `TooFast` and
+        `ClientStateError`.
         """
         self.check_room()
         message, call = self.ready(message, oneway)
@@ -162,9 +162,9 @@ def _refusal(error: BaseException, messages: Iterable[object]) -> BaseException:
 
 
 def pack_batch(messages: Sequence[Any], max_body: int, next_id: Callable[[], str]) -> tuple[list[str], bytes]:
-    """Return the ids of the messages, and the body, with the checks of RocketMQ's MessageBatch. Each is a `Message`.
+    """Return the ids of the messages and the body of the batch, after the checks of RocketMQ's MessageBatch.
 
-    Raises `MessageRefused` for messages that cannot be in one batch.
+    Each message is a `Message`. Raises `MessageRefused` for messages that cannot be in one batch.
     """
     if not messages:
         raise MessageRefused("a batch needs at least one message", "messages")

@@ -138,11 +138,11 @@ class Producer(Closeable):
     def _options_of(self, namesrv: str | Sequence[str], connection: ConnectionOptions) -> ClientOptions:
         return ClientOptions.of(namesrv, **connection)
 
-    # -- life
+    # -- life cycle
 
     async def start(self) -> Self:
-        """Join the client of this process. A second call does nothing.
-        Raises `ClientStateError` if the producer is closed."""
+        """Join the shared client of this process. A second call does nothing. Raises `ClientStateError` if the producer
+        is closed."""
         sender = self._sender
         self._check_open(f"producer {sender.group}")
         if self._is_starting(self._lock, sender.interceptors):
@@ -166,9 +166,10 @@ class Producer(Closeable):
         return self
 
     async def close(self) -> None:
-        """Wait for pending responses (at most `timeout` seconds each), then leave. A second call does nothing.
+        """Wait for pending responses (at most `timeout` seconds each), then leave the shared client.
 
-        In an interceptor of this producer it returns immediately, and the producer closes in the background.
+        A second call does nothing. If called in an interceptor of this producer, it returns immediately, and the
+        producer closes in the background.
         """
         if is_parents(self._sender.pid):
             return  # a forked child would send over the connections of its parent
@@ -195,9 +196,9 @@ class Producer(Closeable):
         await instance.release()
 
     async def flush(self, timeout: Annotated[float | None, SECONDS] = None) -> None:
-        """Wait until every message sent before has a result or error in its future.
+        """Wait until the future of every message sent so far has a result or an error.
 
-        Raises `RequestTimeout` if some have neither after `timeout` seconds; they stay in flight.
+        Raises `RequestTimeout` if some futures have neither after `timeout` seconds; their messages stay in flight.
         """
         self._sender.check_usable()
         waiting = [sending.future for sending in self._sender.in_flight]
@@ -241,7 +242,7 @@ class Producer(Closeable):
     ) -> SendResult:
         """Send one message and return where it is stored. Waits while `max_in_flight` messages are in flight.
 
-        `queue` is a queue or a function that selects one; the message's `sharding_key` selects one as well. A message
+        `queue` is a queue or a function that selects one; the message's `sharding_key` also selects a queue. A message
         bound to a queue is tried once. Other messages are tried until `timeout` while a broker is down, busy or no
         longer the master. A try whose response was lost may have stored the message, so it can be stored twice. Raises
         `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
@@ -278,9 +279,10 @@ class Producer(Closeable):
     async def send_batch(
         self, messages: Iterable[Message], *, queue: QueueChoice | None = None, timeout: float | None = None
     ) -> SendResult:
-        """Store several messages of one topic atomically, with one request. No delay levels, no %RETRY% topics.
+        """Store several messages of one topic atomically, with one request.
 
-        Raises `MessageRefused` if they differ in topic or `wait_stored`, or exceed `max_body` together.
+        Raises `MessageRefused` if they differ in topic or `wait_stored`, exceed `max_body` together, have a delay, or
+        are for a %RETRY% topic.
         """
         await self._sender.wait_for_slots()
         return await self._sender.accept_batch(list(check_several("messages", messages)), queue, timeout).future
@@ -291,9 +293,9 @@ class Producer(Closeable):
         await self._sender.accept(message, queue, None, oneway=True).future
 
     async def recall(self, topic: str, handle: str, timeout: Annotated[float | None, SECONDS] = None) -> str:
-        """Recall a delayed message by the `recall_handle` of its result; return its id.
+        """Recall a delayed message by the `recall_handle` of its result; return its message id.
 
-        The broker records the request (it must have recallMessageEnable). A message that is just due may still be
+        The broker, which needs recallMessageEnable=true, records the request. A message that is just due may still be
         delivered. Raises `MessageRefused` for an invalid handle, and `ResponseError` if the message is already due.
         """
         sender = self._sender
@@ -305,7 +307,7 @@ class Producer(Closeable):
     ) -> ReceivedMessage:
         """Send a message and return the reply of its consumer (`reply_to`), within `timeout` seconds.
 
-        Raises like `send`, and `RequestTimeout` without a reply: whether the message was consumed is unknown then.
+        Raises like `send`, and `RequestTimeout` without a reply. It is then unknown whether the message was consumed.
         """
         sender = self._sender
         instance = sender.instance
@@ -337,7 +339,8 @@ class Producer(Closeable):
     async def reply_to(
         self, request: ReceivedMessage, body: bytes, timeout: Annotated[float | None, SECONDS] = None
     ) -> None:
-        """Reply to a message that was sent by `request`. Raises `MessageRefused` if it was not, and `ResponseError`."""
+        """Reply to a message that was sent by `request`. Raises `MessageRefused` for any other message, and
+        `ResponseError` if the requester has disconnected."""
         sender = self._sender
         await send_reply(sender.instance, sender.group, request, body, sender.wall_ms(), timeout)
 

@@ -1,7 +1,7 @@
 """Selects the queue of a message: round robin, or by a key, among the writable queues of a topic's route.
 
 State is separate from I/O: `TopicQueues` selects queues of a `TopicRoute`, and `PublishRoutes` requests routes. A retry
-prefers another broker than the failed one (RocketMQ's TopicPublishInfo.selectOneMessageQueue).
+prefers a broker other than the failed one (RocketMQ's TopicPublishInfo.selectOneMessageQueue).
 """
 
 from __future__ import annotations

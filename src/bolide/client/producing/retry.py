@@ -1,4 +1,4 @@
-"""Retry: when a producer sends a message again, and where."""
+"""Retry: when and where a producer resends a message."""
 
 from __future__ import annotations
 

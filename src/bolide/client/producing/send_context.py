@@ -29,7 +29,8 @@ from bolide.transport.client import ClientConnection
 
 
 class AnsweredLane:
-    """Base of requests to one queue. A class, because compiled code calls the methods of a protocol more slowly."""
+    """Base class of requests to one queue. It is not a protocol, because compiled code calls the methods of a protocol
+    more slowly."""
 
     __slots__ = ()
 
@@ -38,8 +39,8 @@ class AnsweredLane:
 
 
 class Accumulates(AnsweredLane):
-    """Base of the accumulator, which sends messages of one queue together: see `accumulator.py`. The keys of `added`
-    are the brokers of earlier calls of `learn`."""
+    """Base class of the accumulator, which sends messages of one queue together: see `accumulator.py`. The keys of
+    `added` are the brokers of earlier calls of `learn`."""
 
     def __init__(self) -> None:
         self.added: dict[str, bytes] = {}
@@ -89,7 +90,7 @@ class SendContext:
         self.closed = False
         self.check_transaction: Callable[[str, Command], bool] | None = None
         self.pid = 0
-        """The process of `start`."""
+        """Id of the process that called `start`."""
         self._ident = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self.in_flight: set[Any] = set()
@@ -103,7 +104,7 @@ class SendContext:
         """Number of places given to callers that have not used them yet."""
         self._idle = asyncio.Event()
         self.accumulator: Accumulates | None = None
-        """Joins messages of one queue, if the producer's options allow it."""
+        """Batches messages of one queue; None if the producer's options do not allow it."""
 
     def started_on(self, instance: ClientInstance) -> None:
         """Use this client, the running loop and the current thread."""
@@ -122,7 +123,7 @@ class SendContext:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop of `start`."""
+        """The event loop on which `start` was called."""
         assert self._loop is not None
         return self._loop
 
@@ -152,7 +153,7 @@ class SendContext:
 
     def deadline(self, timeout: Any = None) -> float:
         """Return the deadline of a message sent now, by the loop's clock. `timeout` is in seconds, or None for the
-        producer's. Raises `ArgumentError` for other values."""
+        producer's timeout. Raises `ArgumentError` for other values."""
         if timeout is None:
             return self.loop.time() + self.timeout
         return self.loop.time() + check_seconds("timeout", timeout)

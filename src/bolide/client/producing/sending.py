@@ -39,7 +39,7 @@ LOOK_PATIENCE: Final = 1.0
 MAX_JOINED_PROPERTIES: Final = 8192
 """Length of the properties of a message, in characters, above which it is sent alone."""
 PASSING_CODES: Final = frozenset({codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.GO_AWAY})
-"""Responses of a broker that is briefly overloaded, starts, stops, or is no longer the master."""
+"""Response codes of a broker that is briefly overloaded, is starting or stopping, or is no longer the master."""
 PASSING_REMARK: Final = "in-sync replicas not enough"
 """The remark of a SYSTEM_ERROR if a master rejects a send because too few replicas are in sync.
 The message is not stored."""
@@ -117,9 +117,9 @@ class Sending:
         """The result of an earlier try that stored the message, but not as safely as required."""
         self.call: RpcCall | None = None
         self.marked = True
-        """Whether it is a batch, or has properties of the protocol that a batch cannot have."""
+        """Whether the message is a batch, or has properties of the protocol that a batch cannot have."""
         self.lane: AnsweredLane | None = None
-        """Waits for the response, to send the next messages of the queue."""
+        """Notified of the response, to send the next messages of the queue. None if no request is in flight."""
         self.future: asyncio.Future[SendResult] = producer.loop.create_future()
 
     def start(self) -> None:
@@ -161,7 +161,7 @@ class Sending:
         return bound_queue(choice, queues, self.message, self.topic, self.producer.options.namespace)
 
     def can_join(self) -> bool:
-        """Return whether it may share a request with other messages of its queue."""
+        """Return whether the message may share a request with other messages of its queue."""
         message, properties = self.message, self.properties
         return not (
             self.marked
@@ -185,7 +185,7 @@ class Sending:
             self._failed(no_broker(self.topic, error) if routes.seen(self.topic) else error)
         except BolideError as error:
             if not routes.seen(self.topic):
-                self.pause = math.inf  # the first send to a topic reports a wrong address without a delay
+                self.pause = math.inf  # report the failure of a first send without a delay: the address may be wrong
             self._failed(error)
         except TimeoutError:
             late = f"the route of topic {self.topic} was not found within the time allowed"
@@ -194,7 +194,7 @@ class Sending:
         except BaseException as error:
             self.ended_by(error)
         else:
-            self.tries -= 1  # a try without a route does not count
+            self.tries -= 1  # a try without a route is not counted
             self.start()
 
     async def _look_and_start(self) -> None:
@@ -302,7 +302,7 @@ class Sending:
             self.ended_by(failure)
 
     def ended_by(self, error: BaseException) -> None:
-        """Finish this try with an error: the client's, a peer's, or one from a hook or selector of the user."""
+        """Finish this try with an error, which may be the client's, a peer's, or from a user's hook or selector."""
         try:
             raise_interruption(error)
         except BaseException:
@@ -411,8 +411,8 @@ class Sending:
 
 
 def is_busy(error: BolideError) -> bool:
-    """Return whether a broker is overloaded, or became a slave: the code is the same,
-    and only a name server can tell."""
+    """Return whether a broker is overloaded, or became a slave. The code is the same; only a new route distinguishes
+    them."""
     return isinstance(error, ResponseError) and error.code == codes.SYSTEM_BUSY
 
 

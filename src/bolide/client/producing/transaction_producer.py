@@ -96,7 +96,7 @@ class TransactionProducer(Producer):
     async def close(self) -> None:
         """Like `Producer.close`. Brokers check a pending transaction at another producer of the group.
 
-        In the listener of this producer it returns immediately, and the producer closes in the background.
+        If called in the listener of this producer, it returns immediately, and the producer closes in the background.
         """
         await super().close()
         self._threads.shutdown(wait=False)
@@ -129,7 +129,7 @@ class TransactionProducer(Producer):
         return result
 
     def _check_transaction(self, address: str, command: Command) -> bool:
-        """Handle a broker's check of a transaction. Return False if the transaction is not of this group."""
+        """Handle a broker's check of a transaction. Return False if the transaction does not belong to this group."""
         try:
             message = intact_message(command.body, "")
         except RecordError as error:
@@ -213,7 +213,7 @@ class TransactionProducer(Producer):
     async def _ask_listener(
         self, method: Callable[..., Any], message_id: str, *arguments: Any
     ) -> tuple[TransactionState, BaseException | None]:
-        """Return the listener's outcome, or UNKNOWN and the error if it raises or returns no state."""
+        """Return the listener's outcome, or UNKNOWN and the error if it raises or does not return a state."""
         name = getattr(method, "__name__", "the listener")
         token = enter(self)
         try:

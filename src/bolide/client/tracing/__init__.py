@@ -1,1 +1,1 @@
-"""Interceptors, RocketMQ's message traces, and spans of OpenTelemetry."""
+"""Interceptors, RocketMQ's message traces, and OpenTelemetry spans."""

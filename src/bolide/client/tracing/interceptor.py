@@ -28,8 +28,8 @@ log = logging.getLogger("bolide.client")
 
 @dataclass(slots=True)
 class SendCall:
-    """One send. `began` is ms since 1970. `after_send` gets `result` or `error`. `state` is free for interceptors.
-    `broker_address`, `body_length` (bytes as sent) and `sys_flag` describe the last try."""
+    """One send. `began` is ms since 1970. `result` or `error` is set before `after_send`. `state` is free for
+    interceptors. `broker_address`, `body_length` (bytes as sent) and `sys_flag` describe the last try."""
 
     group: str
     message: Message
@@ -77,30 +77,31 @@ class EndTransactionCall:
 
 
 class ConsumerCache(Protocol):
-    """Pulled and unconsumed messages of a push consumer, by topic. Thread-safe."""
+    """Messages that a push consumer has pulled but not yet consumed, by topic. Thread-safe."""
 
     def __call__(self) -> Mapping[str, tuple[int, int]]:
-        """Return the messages of each topic, and the bytes of their bodies."""
+        """Return the number of messages and the size of their bodies in bytes, by topic."""
 
     def paused(self) -> Mapping[str, int]:
         """Return the number of queues of each topic that flow control pauses now."""
 
 
 class Interceptor:
-    """Base of interceptors: override what you need. They run in the given order, the `after` methods in reverse.
+    """Base class of interceptors: override the methods that you need.
 
-    An ``after`` method is called if the same interceptor's ``before`` returned, even if another interceptor rejected
-    the send. Sends are seen on the event loop, a call of a synchronous listener in its thread. Do not block for long.
+    Interceptors are called in the given order, their `after` methods in reverse order. An ``after`` method is called if
+    the same interceptor's ``before`` returned, even if another interceptor rejected the send. Methods for sends run on
+    the event loop, methods for a synchronous listener in its thread. Do not block for long.
     """
 
     async def start(self) -> None:
         """Called when the producer or consumer starts."""
 
     async def close(self) -> None:
-        """Called when it is closed, after all other calls."""
+        """Called when the producer or consumer closes, after all other calls."""
 
     def joined(self, group: str, cached: ConsumerCache) -> None:
-        """Called when a push consumer has joined its group. `cached()` returns the number and bytes of its pulled and
+        """Called when a push consumer has joined its group. `cached()` returns the number and bytes of its pulled but
         unconsumed messages by topic. `cached.paused()` returns the number of queues that are not pulled because a limit
         of the cache is reached. Both are thread-safe. Exceptions are logged."""
 
@@ -210,7 +211,7 @@ def end_transaction(call: EndTransactionCall, interceptors: Sequence[Interceptor
 def see_polled(
     group: str, messages: Sequence[ReceivedMessage], interceptors: Sequence[Interceptor], world: World = THE_WORLD
 ) -> None:
-    """Call the interceptors with messages that a poll returns. As in Java they are treated as consumed immediately."""
+    """Call the interceptors with messages that a poll returns. As in Java, they are treated as consumed immediately."""
     call = ConsumeCall(group, messages, world.wall_ms(), polled=True)
     try:
         begin_consume(call, interceptors)

@@ -1,8 +1,8 @@
 """OpenTelemetry: a span for each send and each listener call, in one trace (extra ``bolide[otel]``).
 
-Names and attributes follow OpenTelemetry's semantic conventions for messaging, including RocketMQ's. The message's
-properties contain the context (`traceparent`, `tracestate`, `baggage` by default, as the global propagator writes
-them), so that consumers in any language that read them join the trace.
+Names and attributes follow OpenTelemetry's semantic conventions for messaging, including the attributes for RocketMQ.
+The message's properties contain the context (`traceparent`, `tracestate`, `baggage` by default, as the global
+propagator writes them), so that consumers in any language that read them join the trace.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _STATE: Final = "otel"
 
 
 class OpenTelemetry(Interceptor):
-    """Makes spans: ``Producer("orders", interceptors=(OpenTelemetry(),))``, and the same for consumers.
+    """Creates spans: ``Producer("orders", interceptors=(OpenTelemetry(),))``, and the same for consumers.
 
-    A send is a PRODUCER span. A listener call is a CONSUMER span, which is current while the listener runs: for a
-    single message the child of the send, for a batch linked to every send. A poll is a short CLIENT span with links.
-    The default `provider` is the global one. Raises `ImportError` at import without opentelemetry-api.
+    A send is a PRODUCER span. A listener call is a CONSUMER span, which is current while the listener runs. It is a
+    child of the send for a single message, and linked to every send for a batch. A poll is a short CLIENT span with
+    links. The default `provider` is the global one. Raises `ImportError` at import without opentelemetry-api.
     """
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
         self._tracer: Tracer = trace.get_tracer(SCOPE, VERSION, provider)
 
     def before_send(self, call: SendCall) -> None:
-        """Start a span, a child of the caller's, and put its context into the message."""
+        """Start a child of the caller's span, and add its context to the message."""
         message = call.message
         span = self._tracer.start_span(
             f"{SEND} {message.topic}", kind=SpanKind.PRODUCER, attributes=_send_attributes(call.group, message)

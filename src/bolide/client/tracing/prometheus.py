@@ -1,4 +1,4 @@
-"""Metrics of producers and consumers for Prometheus, by its client library (``pip install prometheus-client``).
+"""Metrics of producers and consumers for Prometheus, through its client library (``pip install prometheus-client``).
 
 Names, labels, units and bounds follow RocketMQ's clients, but ``consumer_group`` or ``producer_group`` replaces their
 ``client_id``, which differs between processes.
@@ -67,7 +67,7 @@ class PrometheusMetrics(Interceptor):
         self._caches.remove((group, cached))
 
     def before_send(self, call: SendCall) -> None:
-        """Start the time of a send."""
+        """Store the start time of a send."""
         call.state[_BEGAN] = self._world.monotonic()
 
     def after_send(self, call: SendCall) -> None:
@@ -79,7 +79,7 @@ class PrometheusMetrics(Interceptor):
         """Called before a listener call or at the end of a poll: records the waiting time of the messages."""
         call.state[_BEGAN] = self._world.monotonic()
         for message in call.messages:
-            waited = max(call.began - message.store_timestamp, 0)  # two hosts, two clocks
+            waited = max(call.began - message.store_timestamp, 0)  # the clocks of two hosts may differ
             self._await.labels(message.topic, call.group).observe(waited)
 
     def after_consume(self, call: ConsumeCall) -> None:
@@ -96,7 +96,7 @@ class PrometheusMetrics(Interceptor):
 
 
 class _CachedMessages(Collector):
-    """Pulled and unconsumed messages of push consumers. Counted at collection, so that messages add no cost."""
+    """Pulled but unconsumed messages of push consumers. Counted at collection, so that messages add no cost."""
 
     def __init__(self, caches: Sequence[tuple[str, ConsumerCache]]) -> None:
         self._caches = caches

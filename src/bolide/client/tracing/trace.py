@@ -1,7 +1,7 @@
 """Lines of a message trace: sends, and the start and end of consumption (RocketMQ's TraceDataEncoder).
 
-One line per step, fields separated by 0x01, lines ended by 0x02. Like Java, this writes the word ``null`` for null: an
-empty last field would be lost by Java's ``split`` and fail its decoder.
+A step has one line per message. Fields are separated by 0x01, and lines end with 0x02. Like Java, this writes the word
+``null`` for null: an empty last field would be lost by Java's ``split`` and fail its decoder.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def _fields(context: TraceContext, bean: TraceBean) -> tuple[str, ...]:
 def decode_trace(text: str) -> list[TraceContext]:
     """Return the steps in the body of a trace message, one per line. Skips unknown kinds.
 
-    Also accepts lines of 4.x: no offset id and no host in a Pub line, no code, time or group in a SubAfter line. Raises
-    `ProtocolError` for a line that cannot be read.
+    Also accepts lines of 4.x, which lack the offset id and the host in a Pub line, and the code, time and group in a
+    SubAfter line. Raises `ProtocolError` for a line that cannot be read.
     """
     found = []
     for line in text.split(LINE):

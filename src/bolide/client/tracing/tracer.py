@@ -1,7 +1,7 @@
 """Tracer: an interceptor that sends the trace of messages to a topic (RocketMQ's AsyncTraceDispatcher and trace hooks).
 
-One message contains up to 20 steps, and is sent at most 5 s after the last one. A full buffer drops steps instead of
-slowing down the traced traffic. The message's keys are the ids and keys of the traced messages, so that a search by
+One message contains up to 20 steps, and is sent at most 5 s after the first of them. A full buffer drops steps instead
+of slowing down the traced traffic. The message's keys are the ids and keys of the traced messages, so that a search by
 message id finds the trace.
 """
 
@@ -51,13 +51,13 @@ FLUSH_INTERVAL: Final = 5.0
 MAX_WAITING: Final = 2048
 MAX_BODY: Final = 128_000
 MAX_KEYS: Final = 20_000
-"""Maximum bytes of keys in one trace message; all properties together may have 32,767."""
+"""Maximum number of bytes of keys in one trace message; all properties together may have 32,767."""
 STATE_NAMES: Final = {
     TransactionState.COMMIT: "COMMIT_MESSAGE",
     TransactionState.ROLLBACK: "ROLLBACK_MESSAGE",
     TransactionState.UNKNOWN: "UNKNOW",
 }
-"""Java's spelling."""
+"""Java's names of the states, in Java's spelling."""
 
 
 class TraceSender(Protocol):
@@ -93,12 +93,12 @@ class Tracer(Interceptor):
 
     async def close(self) -> None:
         """Send the buffered steps, and wait for the result."""
-        await asyncio.sleep(0)  # steps that a listener's thread has just added
+        await asyncio.sleep(0)  # add steps that a listener's thread has just passed to the loop
         self._flush()
         self._loop = None
         await self._sender.close()
 
-    # -- what is seen
+    # -- recording
 
     def after_send(self, call: SendCall) -> None:
         """Add a Pub line for a stored message. A failed send leaves no trace, as in Java."""
@@ -182,10 +182,10 @@ class Tracer(Interceptor):
             )
         )
 
-    # -- what is sent
+    # -- sending
 
     def _append(self, context: TraceContext) -> None:
-        """Thread-safe."""
+        """Buffer a step. Thread-safe."""
         loop = self._loop
         if loop is None:
             return  # closed: later steps are not sent
