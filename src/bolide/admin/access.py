@@ -1,4 +1,4 @@
-"""Users and policies of access control (mqadmin's createUser, listUser, createAcl, listAcl and their siblings).
+"""Users and policies of access control (mqadmin's createUser, listUser, createAcl, listAcl and related commands).
 
 Each broker stores its users and policies separately. A change is sent to the masters one after the other, and signed
 like any other request.
@@ -21,7 +21,8 @@ class AccessCalls(AdminCalls):
     """Calls on users and their policies."""
 
     async def users(self, *, cluster: str | None = None) -> dict[str, UserInfo]:
-        """Return all users by name, each from the first broker that has it: with the password, as in RocketMQ."""
+        """Return all users by name, with their passwords, as in RocketMQ. Each user is from the first broker that has
+        the user."""
         found: dict[str, UserInfo] = {}
         for address in (await self.masters(cluster)).values():
             answer = await self.ask(address, codes.AUTH_LIST_USER)
@@ -30,7 +31,7 @@ class AccessCalls(AdminCalls):
         return dict(sorted(found.items()))
 
     async def user(self, name: str, *, broker: str | None = None) -> UserInfo | None:
-        """Return a user, or None if no broker has the name. Raises `ResponseError` if access control is off."""
+        """Return a user, or None if no broker has this user. Raises `ResponseError` if access control is off."""
         for address in (await self.masters(broker=broker)).values():
             answer = await self.ask(address, codes.AUTH_GET_USER, ext_of(username=name))
             if answer.body:
@@ -40,7 +41,7 @@ class AccessCalls(AdminCalls):
     async def create_user(
         self, name: str, password: str, *, user_type: str = "Normal", cluster: str | None = None
     ) -> list[str]:
-        """Create a user, ``Super`` or ``Normal``, on all masters (of a cluster). Return the broker names."""
+        """Create a user, ``Super`` or ``Normal``, on all masters, or only in `cluster`. Return the broker names."""
         info = UserInfo(name, password, user_type)
         return await self._tell_masters(codes.AUTH_CREATE_USER, {"username": name}, encode_body(info), cluster)
 
@@ -58,7 +59,7 @@ class AccessCalls(AdminCalls):
         return await self._tell_masters(codes.AUTH_UPDATE_USER, {"username": name}, encode_body(info), cluster)
 
     async def delete_user(self, name: str, *, cluster: str | None = None) -> list[str]:
-        """Delete a user with all policies. Return the broker names."""
+        """Delete a user and all policies of the user. Return the broker names."""
         return await self._tell_masters(codes.AUTH_DELETE_USER, {"username": name}, b"", cluster)
 
     async def policies(self, *, user: str = "", cluster: str | None = None) -> dict[str, AclInfo]:
@@ -97,7 +98,7 @@ class AccessCalls(AdminCalls):
     async def delete_policy(
         self, user: str, resource: str | None = None, *, policy_type: str = "Custom", cluster: str | None = None
     ) -> list[str]:
-        """Delete a user's entry for a resource, or all entries without one. Return the broker names."""
+        """Delete a user's entry for a resource, or all entries if `resource` is None. Return the broker names."""
         ext = ext_of(subject=USER_PREFIX + user, policyType=policy_type, resource=resource)
         return await self._tell_masters(codes.AUTH_DELETE_ACL, ext, b"", cluster)
 

@@ -96,9 +96,9 @@ class Admin:
         """Create or change a topic on every master of a cluster, on one broker, or by default on all masters.
 
         Omitted settings stay unchanged; a new topic has 8 queues and permission 6. `queues` sets both read and write
-        queues; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names; with `wait`, once the name
-        server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if it does not
-        within the `timeout` of this object, or 5 s if that is longer.
+        queues; `perm` is 6 for read and write, 4 for read, 2 for write. Returns the broker names; with `wait`, once a
+        name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if no name
+        server does so within the `timeout` of this object, or within 5 s if that is longer.
 
         The name servers store the brokers of an ordered topic as one list. `order` adds the brokers of `cluster` or
         `broker` to it and keeps the others; `order=False` deletes the list, and the topic is not ordered on any broker.
@@ -124,12 +124,11 @@ class Admin:
         return self._loop.run(lambda: self._native.topic_config_at(address, topic))
 
     def delete_topic(self, topic: str, *, cluster: str | None = None) -> list[str]:
-        """Delete a topic on all masters (of a cluster) and in the name servers. Return the broker names."""
+        """Delete a topic on all masters, or only in `cluster`, and in the name servers. Return the broker names."""
         return self._loop.run(lambda: self._native.delete_topic(topic, cluster=cluster))
 
     def topics(self, *, system: bool = False, cluster: str | None = None) -> list[str]:
-        """Return the names of all topics, or of one cluster's topics.
-        Includes the system's topics only with `system`."""
+        """Return the names of all topics, or of one cluster's topics. Includes system topics only with `system`."""
         return self._loop.run(lambda: self._native.topics(system=system, cluster=cluster))
 
     def topic_route(self, topic: str) -> TopicRoute:
@@ -141,8 +140,8 @@ class Admin:
         return self._loop.run(lambda: self._native.topic_configs(topic))
 
     def all_topic_configs(self, *, cluster: str | None = None) -> dict[str, dict[str, TopicConfig]]:
-        """Return the settings of every topic, including the system's, by topic and broker name.
-        Sends one request per master."""
+        """Return the settings of every topic, including system topics, by topic and broker name. Sends one request per
+        master."""
         return self._loop.run(lambda: self._native.all_topic_configs(cluster=cluster))
 
     def topic_stats(self, topic: str) -> list[QueueStats]:
@@ -150,7 +149,7 @@ class Admin:
         return self._loop.run(lambda: self._native.topic_stats(topic))
 
     def topic_groups(self, topic: str) -> list[str]:
-        """Return the groups that consume a topic or have done so. Raises `TopicNotFound`."""
+        """Return the groups that consume a topic or have consumed it. Raises `TopicNotFound`."""
         return self._loop.run(lambda: self._native.topic_groups(topic))
 
     def get_kv(self, namespace: str, key: str) -> str | None:
@@ -203,7 +202,7 @@ class Admin:
         cluster: str | None = None,
         broker: str | None = None,
     ) -> list[str]:
-        """Create or change a group on the masters of a cluster, on one broker, or on all masters; return their names.
+        """Create or change a group on all masters, in one cluster, or on one broker; return the broker names.
 
         Omitted settings stay unchanged. A new group has RocketMQ's defaults: 16 redeliveries, one retry queue,
         consuming and broadcasting enabled, not orderly.
@@ -222,22 +221,23 @@ class Admin:
         )
 
     def delete_group(self, group: str, *, remove_offset: bool = False, cluster: str | None = None) -> list[str]:
-        """Delete a group on all masters (of a cluster), optionally with its offsets. Return the broker names."""
+        """Delete a group on all masters, or only in `cluster`, optionally with its offsets. Return the broker names."""
         return self._loop.run(lambda: self._native.delete_group(group, remove_offset=remove_offset, cluster=cluster))
 
     def groups(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
-        """Return all groups except RocketMQ's internal ones, with their settings at the first broker that has them."""
+        """Return all groups except RocketMQ's internal groups, with their settings at the first broker that has
+        them."""
         return self._loop.run(lambda: self._native.groups(cluster=cluster))
 
     def consumer_progress(self, group: str, topic: str | None = None) -> GroupProgress:
-        """Return the progress of a group in every queue (of one topic).
-        Raises `ResponseError` if the group is unknown."""
+        """Return the progress of a group in every queue, or in the queues of `topic`. Raises `ResponseError` if the
+        group is unknown."""
         return self._loop.run(lambda: self._native.consumer_progress(group, topic))
 
     def lag_of_groups(self, *, cluster: str | None = None) -> dict[str, int]:
         """Return the number of unconsumed messages of each group, over all topics and queues.
 
-        Sends one request per master, which then reads all groups. Groups without offsets have 0.
+        Sends one request per master, which then reads all groups. The lag of groups without offsets is 0.
         """
         return self._loop.run(lambda: self._native.lag_of_groups(cluster=cluster))
 
@@ -246,8 +246,8 @@ class Admin:
     ) -> dict[MessageQueue, int]:
         """Return the age in ms of the first message that a group has not consumed, by queue. Omits queues without lag.
 
-        Sends one request per topic with lag and broker. Requests the progress of the group first, unless the caller
-        passes it as `progress`. Raises `ResponseError` if the group is unknown.
+        Sends one request to each broker of each topic with lag. Requests the progress of the group first, unless the
+        caller passes it as `progress`. Raises `ResponseError` if the group is unknown.
         """
         return self._loop.run(lambda: self._native.lag_times(group, topic, progress=progress))
 
@@ -274,9 +274,10 @@ class Admin:
         return self._loop.run(lambda: self._native.producer_connections(group, topic))
 
     def producers(self, *, cluster: str | None = None, topic: str | None = None) -> dict[str, list[ProducerInfo]]:
-        """Return the producers that are connected to the masters (of a cluster), by group, sorted by client id.
+        """Return the producers connected to all masters, or only in `cluster`, by group, sorted by client id.
 
-        With `topic` only its brokers are queried. They do not record the topics of a producer. Raises `TopicNotFound`.
+        With `topic`, only its brokers are queried; brokers do not record the topics of a producer. Raises
+        `TopicNotFound`.
         """
         return self._loop.run(lambda: self._native.producers(cluster=cluster, topic=topic))
 
@@ -319,17 +320,18 @@ class Admin:
         self._loop.run(lambda: self._native.clone_offsets(from_group, to_group, topic))
 
     def reset_offset(self, group: str, topic: str, to: StartFrom, *, force: bool = True) -> dict[MessageQueue, int]:
-        """Reset a group in every queue of a topic. `to` is the ``"first"`` message, the ``"last"`` one (reset past it),
-        or a time (ms since 1970, or a datetime with a zone): the first message stored then or later.
+        """Reset a group in every queue of a topic.
 
-        `force` also moves forward past unconsumed messages. The broker notifies running members. If no member is
-        online, the offsets are stored directly. Returns the new offsets. Raises `TopicNotFound`.
+        `to` is ``"first"`` for the oldest message, ``"last"`` for the end of the queue, or a time for the first message
+        stored at or after it. A time is ms since 1970, or a datetime with a zone. `force` also moves forward past
+        unconsumed messages. The broker notifies running members. If no member is online, the offsets are stored
+        directly. Returns the new offsets. Raises `TopicNotFound`.
         """
         return self._loop.run(lambda: self._native.reset_offset(group, topic, to, force=force))
 
     def timed_messages(self, *, cluster: str | None = None, broker: str | None = None) -> dict[str, int]:
-        """Return the number of pending timer messages of each topic on all masters (of a cluster, of one broker). Omits
-        brokers of 4.9, which have no timers."""
+        """Return the number of pending timer messages of each topic on all masters, or only in `cluster` or at
+        `broker`. Omits brokers of 4.9, which have no timers."""
         return self._loop.run(lambda: self._native.timed_messages(cluster=cluster, broker=broker))
 
     def resume_check(self, message: ReceivedMessage) -> None:
@@ -350,12 +352,12 @@ class Admin:
     def message(self, message_id: str, topic: str | None = None) -> ReceivedMessage | None:
         """Return the message with a producer's or a broker's id, or None if it does not exist.
 
-        Both ids have the same form. A producer's id is found by the topic's index, which requires the topic.
+        Both ids have the same form. A producer's id is found through the index, which requires the topic.
         """
         return self._loop.run(lambda: self._native.message(message_id, topic))
 
     def message_by_offset_id(self, offset_message_id: str) -> ReceivedMessage | None:
-        """Return the message with a broker's id from the address in it, or None if it is deleted.
+        """Return the message with a broker's id from the broker at the address in the id, or None if it is deleted.
         Raises `MessageIdError`."""
         return self._loop.run(lambda: self._native.message_by_offset_id(offset_message_id))
 
@@ -379,7 +381,7 @@ class Admin:
         return self._loop.run(lambda: self._native.message_at(queue, offset))
 
     def messages_at(self, queue: MessageQueue, offset: int, max_messages: int = 32) -> list[ReceivedMessage]:
-        """Return up to `max_messages` messages of a queue, starting at `offset`, independent of any group."""
+        """Return up to `max_messages` messages of a queue, starting at `offset`, independently of any group."""
         return self._loop.run(lambda: self._native.messages_at(queue, offset, max_messages))
 
     def consume_directly(self, group: str, client_id: str, message: ReceivedMessage) -> ConsumeMessageDirectlyResult:
@@ -390,13 +392,13 @@ class Admin:
         return self._loop.run(lambda: self._native.consume_directly(group, client_id, message))
 
     def brokers(self, *, runtime: bool = True) -> list[BrokerRow]:
-        """Return every registered broker, with its statistics unless `runtime` is off.
-        A broker that is down has an error."""
+        """Return every registered broker, with its statistics unless `runtime` is False. The row of a broker that is
+        down contains an error."""
         return self._loop.run(lambda: self._native.brokers(runtime=runtime))
 
     def replicas(self) -> list[ReplicaRow]:
         """Return the slaves connected to each master, then the slaves that reject their master. A 4.9 master cannot
-        list its slaves, which is an error."""
+        list its slaves, so its row contains an error."""
         return self._loop.run(lambda: self._native.replicas())
 
     def members(self, broker: str, controllers: str = "") -> list[MemberRow]:
@@ -417,7 +419,8 @@ class Admin:
     def switch_master(self, broker: str, to: int, controllers: str = "") -> int:
         """Make the in-sync member `to` the master: a planned election. Return the new epoch.
 
-        Raises `ResponseError` if the controller elects no master. The brokers change their roles soon afterwards.
+        Raises `ResponseError` if the controller does not elect the member. The brokers change their roles soon
+        afterwards.
         """
         return self._loop.run(lambda: self._native.switch_master(broker, to, controllers))
 
@@ -434,7 +437,8 @@ class Admin:
         return self._loop.run(lambda: self._native.broker_config(broker))
 
     def update_broker_config(self, broker: str, settings: Mapping[str, str]) -> None:
-        """Change settings of a running broker (name or address). Raises `ResponseError` if it rejects one."""
+        """Change settings of a running broker (name or address). Raises `ResponseError` if the broker rejects a
+        setting."""
         self._loop.run(lambda: self._native.update_broker_config(broker, settings))
 
     def namesrv_config(self) -> dict[str, dict[str, str]]:
@@ -450,29 +454,30 @@ class Admin:
         return self._loop.run(lambda: self._native.broker_stats(broker, name, key))
 
     def wipe_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Make producers avoid a broker before you stop it. Return the number of topics by name server."""
+        """Make producers avoid a broker before you stop it. Return the number of changed topics by name server."""
         return self._loop.run(lambda: self._native.wipe_write_permission(broker_name))
 
     def add_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Undo `wipe_write_permission`. Return the number of topics by name server."""
+        """Undo `wipe_write_permission`. Return the number of changed topics by name server."""
         return self._loop.run(lambda: self._native.add_write_permission(broker_name))
 
     def master_addresses(self, cluster: str | None = None) -> list[str]:
-        """Return the addresses of all masters (of a cluster)."""
+        """Return the addresses of all masters, or only in `cluster`."""
         return self._loop.run(lambda: self._native.master_addresses(cluster))
 
     def users(self, *, cluster: str | None = None) -> dict[str, UserInfo]:
-        """Return all users by name, each from the first broker that has it: with the password, as in RocketMQ."""
+        """Return all users by name, with their passwords, as in RocketMQ. Each user is from the first broker that has
+        the user."""
         return self._loop.run(lambda: self._native.users(cluster=cluster))
 
     def user(self, name: str, *, broker: str | None = None) -> UserInfo | None:
-        """Return a user, or None if no broker has the name. Raises `ResponseError` if access control is off."""
+        """Return a user, or None if no broker has this user. Raises `ResponseError` if access control is off."""
         return self._loop.run(lambda: self._native.user(name, broker=broker))
 
     def create_user(
         self, name: str, password: str, *, user_type: str = "Normal", cluster: str | None = None
     ) -> list[str]:
-        """Create a user, ``Super`` or ``Normal``, on all masters (of a cluster). Return the broker names."""
+        """Create a user, ``Super`` or ``Normal``, on all masters, or only in `cluster`. Return the broker names."""
         return self._loop.run(lambda: self._native.create_user(name, password, user_type=user_type, cluster=cluster))
 
     def update_user(
@@ -492,7 +497,7 @@ class Admin:
         )
 
     def delete_user(self, name: str, *, cluster: str | None = None) -> list[str]:
-        """Delete a user with all policies. Return the broker names."""
+        """Delete a user and all policies of the user. Return the broker names."""
         return self._loop.run(lambda: self._native.delete_user(name, cluster=cluster))
 
     def policies(self, *, user: str = "", cluster: str | None = None) -> dict[str, AclInfo]:
@@ -524,7 +529,7 @@ class Admin:
     def delete_policy(
         self, user: str, resource: str | None = None, *, policy_type: str = "Custom", cluster: str | None = None
     ) -> list[str]:
-        """Delete a user's entry for a resource, or all entries without one. Return the broker names."""
+        """Delete a user's entry for a resource, or all entries if `resource` is None. Return the broker names."""
         return self._loop.run(
             lambda: self._native.delete_policy(user, resource, policy_type=policy_type, cluster=cluster)
         )

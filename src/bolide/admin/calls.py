@@ -1,6 +1,6 @@
-"""Base of all administrative calls: one client without groups, the cluster's brokers, decoded responses.
+"""Base class of all administrative calls: a client without groups, the addresses of brokers, decoded responses.
 
-Each noun's file has a subclass; `bolide.admin.client.Admin` combines them.
+The module of each noun contains a subclass; `bolide.admin.client.Admin` combines them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class AdminCalls(Closeable):
-    """The connection of an admin object. ``async with Admin("host:port") as admin: ...``"""
+    """The connections of an admin object. ``async with Admin("host:port") as admin: ...``"""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class AdminCalls(Closeable):
         self._instance.check_process()
         return self._instance
 
-    # -- for the nouns
+    # -- for subclasses
 
     async def ask(
         self,

@@ -28,8 +28,8 @@ from bolide.transport.address import split_addresses
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """One broker process; `broker_id` 0 is the master. If it did not respond,
-    `runtime` is empty and `error` has the reason."""
+    """One broker process; `broker_id` 0 is the master. If it did not respond, `runtime` is empty and `error` contains
+    the reason."""
 
     cluster: str
     broker_name: str
@@ -38,7 +38,8 @@ class BrokerRow:
     runtime: Mapping[str, str]
     error: str = ""
     refused: bool = False
-    """Whether the error is a response of the broker, such as a wrong password, so that it is reachable."""
+    """Whether the error is a response of the broker, for example to a wrong password, so that the broker is
+    reachable."""
 
     @property
     def version(self) -> str:
@@ -59,15 +60,16 @@ class BrokerRow:
 
     @property
     def serves(self) -> bool:
-        """Whether it responds, and accepts messages unless it is a slave."""
+        """Whether the broker responds and, unless it is a slave, accepts messages."""
         return self.state in ("serves", "follows")
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRow:
     """A slave as reported by its master, or a slave that rejects its master (`kept`). `behind` is its lag in bytes.
-    `behind_ms` is its lag in time, or None if the master does not report it, as RocketMQ's, or if the slave has not
-    been caught up since it connected. If the master did not respond, `error` has the reason, and `replica` is empty."""
+    `behind_ms` is its lag in time, or None if the master does not report it, like RocketMQ's masters, or if the slave
+    has not been caught up since it connected. If the master did not respond, `error` contains the reason, and `replica`
+    is empty."""
 
     broker_name: str
     master: str
@@ -79,7 +81,7 @@ class ReplicaRow:
     error: str = ""
     behind_ms: int | None = None
     refused: bool = False
-    """Whether the error is a response of the master, such as a wrong password."""
+    """Whether the error is a response of the master, for example to a wrong password."""
     kept: str = ""
     """The reason why the slave rejects its master and does not
     truncate its log, and the command that resolves it, or ""."""
@@ -87,10 +89,10 @@ class ReplicaRow:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A broker of a set under a controller, as reported by the controller. `epoch` is the master's.
+    """A broker of a set under a controller, as reported by the controller. `epoch` is the master's epoch.
 
-    `log_end` is the end of its log while it is alive, and `confirmed` the offset below which the set confirmed
-    messages. Both are in bytes, and -1 if unknown, as with RocketMQ's controller.
+    `log_end` is the end offset of the broker's log while it is alive, and `confirmed` the offset up to which the set
+    has confirmed messages. Both are in bytes, and -1 if unknown, as with RocketMQ's controller.
     """
 
     broker_name: str
@@ -114,8 +116,8 @@ class ClusterCalls(AdminCalls):
     """Calls on brokers and name servers."""
 
     async def brokers(self, *, runtime: bool = True) -> list[BrokerRow]:
-        """Return every registered broker, with its statistics unless `runtime` is off.
-        A broker that is down has an error."""
+        """Return every registered broker, with its statistics unless `runtime` is False. The row of a broker that is
+        down contains an error."""
         info = await self.cluster_info()
         rows = [
             BrokerRow(cluster, name, broker_id, address, {})
@@ -137,7 +139,7 @@ class ClusterCalls(AdminCalls):
 
     async def replicas(self) -> list[ReplicaRow]:
         """Return the slaves connected to each master, then the slaves that reject their master. A 4.9 master cannot
-        list its slaves, which is an error."""
+        list its slaves, so its row contains an error."""
         info = await self.cluster_info()
         brokers = {
             (name, broker_id): address
@@ -163,7 +165,7 @@ class ClusterCalls(AdminCalls):
         return rows
 
     async def _replicas_of(self, name: str, master: str) -> tuple[int, list[ReplicaRow]]:
-        """Return the end of a master's log (0 if it is unknown), and the slaves connected to it."""
+        """Return the end offset of a master's log (0 if it is unknown), and the slaves connected to it."""
         try:
             told = await self.decoded(HARuntimeInfo, master, codes.GET_BROKER_HA_STATUS)
         except BolideError as failure:
@@ -232,7 +234,8 @@ class ClusterCalls(AdminCalls):
     ) -> int:
         """Make the in-sync member `to` the master: a planned election. Return the new epoch.
 
-        Raises `ResponseError` if the controller elects no master. The brokers change their roles soon afterwards.
+        Raises `ResponseError` if the controller does not elect the member. The brokers change their roles soon
+        afterwards.
         """
         controller = await self._leading(broker, controllers)
         info = await self.cluster_info()
@@ -282,7 +285,7 @@ class ClusterCalls(AdminCalls):
         raise NoQueue(f"no broker of {broker} has controllerAddr set: check that the set has a controller")
 
     async def _address(self, broker: str) -> str:
-        """Return the address of a broker given by its name (then its master) or by its address."""
+        """Return the address of a broker that is given by its address, or of the master if it is given by its name."""
         if ":" in broker:
             return broker
         return (await self.masters(broker=broker))[broker]
@@ -296,7 +299,8 @@ class ClusterCalls(AdminCalls):
         return read_properties_utf8((await self.ask(await self._address(broker), codes.GET_BROKER_CONFIG)).body)
 
     async def update_broker_config(self, broker: str, settings: Mapping[str, str]) -> None:
-        """Change settings of a running broker (name or address). Raises `ResponseError` if it rejects one."""
+        """Change settings of a running broker (name or address). Raises `ResponseError` if the broker rejects a
+        setting."""
         await self.ask(await self._address(broker), codes.UPDATE_BROKER_CONFIG, None, write_properties(settings))
 
     async def namesrv_config(self) -> dict[str, dict[str, str]]:
@@ -318,11 +322,11 @@ class ClusterCalls(AdminCalls):
         )
 
     async def wipe_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Make producers avoid a broker before you stop it. Return the number of topics by name server."""
+        """Make producers avoid a broker before you stop it. Return the number of changed topics by name server."""
         return await self._permission(codes.WIPE_WRITE_PERM_OF_BROKER, broker_name, "wipeTopicCount")
 
     async def add_write_permission(self, broker_name: str) -> dict[str, int]:
-        """Undo `wipe_write_permission`. Return the number of topics by name server."""
+        """Undo `wipe_write_permission`. Return the number of changed topics by name server."""
         return await self._permission(codes.ADD_WRITE_PERM_OF_BROKER, broker_name, "addTopicCount")
 
     async def _permission(self, code: int, broker_name: str, counted: str) -> dict[str, int]:
@@ -330,7 +334,7 @@ class ClusterCalls(AdminCalls):
         return {address: int(answer.ext().get(counted, "0")) for address, answer in told.items()}
 
     async def master_addresses(self, cluster: str | None = None) -> list[str]:
-        """Return the addresses of all masters (of a cluster)."""
+        """Return the addresses of all masters, or only in `cluster`."""
         info = await self.cluster_info()
         names = info.cluster_addr_table.get(cluster, []) if cluster is not None else list(info.broker_addr_table)
         found = (info.broker_addr_table[name].broker_addrs.get(MASTER_ID) for name in names)

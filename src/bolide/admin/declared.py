@@ -1,7 +1,7 @@
 """The state of a cluster that users define, as one document for version control: topics, groups, users, policies,
 offsets.
 
-The document has no volatile data and no passwords; its names are RocketMQ's. `read_declared` creates it, and
+The document contains neither volatile data nor passwords, and uses RocketMQ's names. `read_declared` creates it, and
 `bolide.admin.plan` compares it with a cluster.
 """
 
@@ -31,17 +31,17 @@ from bolide.remoting.bodies.topics import TopicConfig, TopicConfigSerializeWrapp
 VERSION: Final = 1
 """Version of the document's format."""
 OFF: Final = (codes.SYSTEM_ERROR, codes.REQUEST_CODE_NOT_SUPPORTED)
-"""Response codes of a broker without access control to queries of users."""
+"""Codes with which a broker without access control responds to queries of users."""
 
 DEFAULT: Final = "Default "
-"""Prefix of the resource of a default policy's entry."""
+"""Prefix of the resource of an entry in the default policy."""
 
 T = TypeVar("T")
 Count = Annotated[int, msgspec.Meta(ge=0, le=65_536)]
 
 
 class Declaration(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
-    """Base of all parts of the document."""
+    """Base class of all parts of the document."""
 
 
 class DeclaredTopic(Declaration, frozen=True):
@@ -122,7 +122,7 @@ def _sorted(value: Any) -> Any:
 
 
 async def read_declared(admin: Admin, *, cluster: str | None = None, offsets: bool = False) -> Declared:
-    """Read the current state of the masters (of a cluster), without the system's topics and groups."""
+    """Read the current state of all masters, or only in `cluster`, without system topics and predefined groups."""
     answer = await admin.ask_namesrv(codes.GET_SYSTEM_TOPIC_LIST_FROM_NS)
     hidden = frozenset(decode_answer(answer.body, TopicList).topic_list)
     brokers = {}

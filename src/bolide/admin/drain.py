@@ -16,7 +16,7 @@ from bolide.remoting.bodies.stats import ConsumeStatsList
 
 LOOK_S: Final = 2.0
 SETTLE_S: Final = 35.0
-"""Clients refresh the route every 30 s."""
+"""Seconds after which producers avoid the set: clients refresh routes every 30 s."""
 DELAYED: Final = "(delayed)"
 SENDS: Final = "(sends a second)"
 _LEVEL: Final = "scheduleMessageOffset_"
@@ -36,7 +36,7 @@ class Left:
 
 
 async def only_at(admin: Admin, broker: str) -> list[str]:
-    """Return the topics that producers can send to at this set only. Raises `NoQueue` if it has no master."""
+    """Return the topics that producers can send to only at this set. Raises `NoQueue` if it has no master."""
     await admin.masters(broker=broker)
     shown = await admin.topics()
     found = await admin.all_topic_configs()
@@ -54,8 +54,8 @@ async def only_at(admin: Admin, broker: str) -> list[str]:
 
 
 async def left_at(admin: Admin, broker: str) -> list[Left]:
-    """Return the messages of a set that are unconsumed, delayed or still being sent.
-    Raises `NoQueue` without a master."""
+    """Return the messages of a set that are unconsumed, delayed or still being sent. Raises `NoQueue` if it has no
+    master."""
     address = (await admin.masters(broker=broker))[broker]
     told = await admin.decoded(ConsumeStatsList, address, codes.GET_BROKER_CONSUME_STATS, {"isOrder": "false"})
     lags: dict[tuple[str, str], int] = {}
@@ -88,15 +88,15 @@ async def left_at(admin: Admin, broker: str) -> list[Left]:
 async def drain(
     admin: Admin, broker: str, seconds: float, told: Callable[[list[Left]], None], settle: float = SETTLE_S
 ) -> None:
-    """Make producers avoid a set, and wait until it has no pending messages. Calls `told` with these at every check.
+    """Make producers avoid a set, and wait until it has no pending messages.
 
-    Producers notice it when they refresh the route, so it waits at least `settle` seconds. Raises `NotDrained` after
-    `seconds`.
+    Calls `told` with the pending messages at every check. Waits at least `settle` seconds, because producers notice the
+    change when they refresh the route. Raises `NotDrained` after `seconds`.
     """
     loop = asyncio.get_running_loop()
     begin = loop.time()
     while True:
-        # Each time: a broker whose topics change re-registers its permissions.
+        # Repeat this: a broker whose topics change re-registers its permissions.
         await admin.wipe_write_permission(broker)
         left = await left_at(admin, broker)
         told(left)

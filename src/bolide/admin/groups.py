@@ -93,7 +93,7 @@ class GroupCalls(AdminCalls):
         cluster: str | None = None,
         broker: str | None = None,
     ) -> list[str]:
-        """Create or change a group on the masters of a cluster, on one broker, or on all masters; return their names.
+        """Create or change a group on all masters, in one cluster, or on one broker; return the broker names.
 
         Omitted settings stay unchanged. A new group has RocketMQ's defaults: 16 redeliveries, one retry queue,
         consuming and broadcasting enabled, not orderly.
@@ -120,7 +120,7 @@ class GroupCalls(AdminCalls):
         return wrapper.subscription_group_table
 
     async def delete_group(self, group: str, *, remove_offset: bool = False, cluster: str | None = None) -> list[str]:
-        """Delete a group on all masters (of a cluster), optionally with its offsets. Return the broker names."""
+        """Delete a group on all masters, or only in `cluster`, optionally with its offsets. Return the broker names."""
         masters = await self.masters(cluster)
         ext = ext_of(groupName=group, cleanOffset=remove_offset, removeOffset=remove_offset)
         for address in masters.values():
@@ -128,7 +128,8 @@ class GroupCalls(AdminCalls):
         return sorted(masters)
 
     async def groups(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
-        """Return all groups except RocketMQ's internal ones, with their settings at the first broker that has them."""
+        """Return all groups except RocketMQ's internal groups, with their settings at the first broker that has
+        them."""
         found: dict[str, SubscriptionGroupConfig] = {}
         for address in (await self.masters(cluster)).values():
             for name, config in (await self._groups_at(address)).items():
@@ -145,8 +146,8 @@ class GroupCalls(AdminCalls):
             return await self.masters()
 
     async def consumer_progress(self, group: str, topic: str | None = None) -> GroupProgress:
-        """Return the progress of a group in every queue (of one topic).
-        Raises `ResponseError` if the group is unknown."""
+        """Return the progress of a group in every queue, or in the queues of `topic`. Raises `ResponseError` if the
+        group is unknown."""
         queues: list[QueueProgress] = []
         tps = 0.0
         refusal: ResponseError | None = None
@@ -172,7 +173,7 @@ class GroupCalls(AdminCalls):
     async def lag_of_groups(self, *, cluster: str | None = None) -> dict[str, int]:
         """Return the number of unconsumed messages of each group, over all topics and queues.
 
-        Sends one request per master, which then reads all groups. Groups without offsets have 0.
+        Sends one request per master, which then reads all groups. The lag of groups without offsets is 0.
         """
         found: dict[str, int] = {}
         for address in (await self.masters(cluster)).values():
@@ -189,8 +190,8 @@ class GroupCalls(AdminCalls):
     ) -> dict[MessageQueue, int]:
         """Return the age in ms of the first message that a group has not consumed, by queue. Omits queues without lag.
 
-        Sends one request per topic with lag and broker. Requests the progress of the group first, unless the caller
-        passes it as `progress`. Raises `ResponseError` if the group is unknown.
+        Sends one request to each broker of each topic with lag. Requests the progress of the group first, unless the
+        caller passes it as `progress`. Raises `ResponseError` if the group is unknown.
         """
         if progress is None:
             progress = await self.consumer_progress(group, topic)
@@ -277,9 +278,10 @@ class GroupCalls(AdminCalls):
         return [found[client_id] for client_id in sorted(found)]
 
     async def producers(self, *, cluster: str | None = None, topic: str | None = None) -> dict[str, list[ProducerInfo]]:
-        """Return the producers that are connected to the masters (of a cluster), by group, sorted by client id.
+        """Return the producers connected to all masters, or only in `cluster`, by group, sorted by client id.
 
-        With `topic` only its brokers are queried. They do not record the topics of a producer. Raises `TopicNotFound`.
+        With `topic`, only its brokers are queried; brokers do not record the topics of a producer. Raises
+        `TopicNotFound`.
         """
         found: dict[str, dict[str, ProducerInfo]] = {}
         masters = await self.masters(cluster)

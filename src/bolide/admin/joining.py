@@ -55,7 +55,7 @@ async def behind(admin: Admin, broker_set: str, broker_id: int) -> int:
     if MASTER_ID not in addresses or address not in addresses.values():
         return -1
     try:
-        # The master first: messages that arrive between the queries must not add to the lag.
+        # Query the master first: messages that arrive between the queries must not add to the lag.
         end = int((await admin.broker_runtime(addresses[MASTER_ID]))["commitLogMaxOffset"])
         lacks = max(end - int((await admin.broker_runtime(address))["commitLogMaxOffset"]), 0)
     except (BolideError, KeyError, ValueError):
@@ -87,7 +87,7 @@ async def joined(admin: Admin, broker_set: str, broker_id: int, seconds: float, 
 
 
 def may_leave(broker_set: str, members: Collection[MemberRow], broker_id: int) -> str:
-    """Return a sentence on messages that are lost if the set continues without a replica, or "" if no message is lost.
+    """Return a sentence about messages that are lost if the set continues without a replica, or "" if none is lost.
 
     Raises `NoQueue` if the replica does not exist, and `NotJoined` for the master or a broker that is alive.
     """

@@ -1,5 +1,5 @@
-"""Find messages: by either id, by key, by queue and offset (mqadmin's queryMsgById, queryMsgByUniqueKey,
-queryMsgByKey, queryMsgByOffset)."""
+"""Find messages by id, by key, or by queue and offset (mqadmin's queryMsgById, queryMsgByUniqueKey, queryMsgByKey,
+queryMsgByOffset)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MessageCalls(AdminCalls):
     async def message(self, message_id: str, topic: str | None = None) -> ReceivedMessage | None:
         """Return the message with a producer's or a broker's id, or None if it does not exist.
 
-        Both ids have the same form. A producer's id is found by the topic's index, which requires the topic.
+        Both ids have the same form. A producer's id is found through the index, which requires the topic.
         """
         if topic is not None:
             found = await self.message_by_unique_id(topic, message_id)
@@ -56,7 +56,7 @@ class MessageCalls(AdminCalls):
             try:
                 found = await self._view(address, name, offset)
             except (ConnectionLost, RequestTimeout) as error:
-                silent = error  # it may have the message, which must not be reported as missing
+                silent = error  # this broker may have the message, which must not be reported as missing
                 continue
             except BolideError:  # no record starts at this offset of its log
                 continue
@@ -67,7 +67,7 @@ class MessageCalls(AdminCalls):
         return None
 
     async def message_by_offset_id(self, offset_message_id: str) -> ReceivedMessage | None:
-        """Return the message with a broker's id from the address in it, or None if it is deleted.
+        """Return the message with a broker's id from the broker at the address in the id, or None if it is deleted.
         Raises `MessageIdError`."""
         host, port, offset = decode_offset_message_id(offset_message_id)
         return await self._view(f"{host}:{port}", "", offset)
@@ -104,7 +104,7 @@ class MessageCalls(AdminCalls):
     async def _query(
         self, topic: str, key: str, max_messages: int, begin: int, end: int, kind: str
     ) -> tuple[list[ReceivedMessage], bool]:
-        """Return messages by the index, and whether a broker reached `max_messages`."""
+        """Return messages found through the index, and whether a broker reached `max_messages`."""
         found: list[ReceivedMessage] = []
         full = False
         ext = ext_of(
@@ -135,7 +135,7 @@ class MessageCalls(AdminCalls):
         offset: Annotated[int, FROM_ZERO],
         max_messages: Annotated[int, FROM_ONE] = 32,
     ) -> list[ReceivedMessage]:
-        """Return up to `max_messages` messages of a queue, starting at `offset`, independent of any group."""
+        """Return up to `max_messages` messages of a queue, starting at `offset`, independently of any group."""
         await self._client.route(queue.topic)
         wanted = subscription(queue.topic, "*", self._client.world.wall_ms())
         request = PullRequest(TOOLS_GROUP, queue, offset, wanted, max_messages, suspend=0, send_subscription=True)

@@ -91,11 +91,12 @@ class OffsetCalls(AdminCalls):
     async def reset_offset(
         self, group: str, topic: str, to: StartFrom, *, force: bool = True
     ) -> dict[MessageQueue, int]:
-        """Reset a group in every queue of a topic. `to` is the ``"first"`` message, the ``"last"`` one (reset past it),
-        or a time (ms since 1970, or a datetime with a zone): the first message stored then or later.
+        """Reset a group in every queue of a topic.
 
-        `force` also moves forward past unconsumed messages. The broker notifies running members. If no member is
-        online, the offsets are stored directly. Returns the new offsets. Raises `TopicNotFound`.
+        `to` is ``"first"`` for the oldest message, ``"last"`` for the end of the queue, or a time for the first message
+        stored at or after it. A time is ms since 1970, or a datetime with a zone. `force` also moves forward past
+        unconsumed messages. The broker notifies running members. If no member is online, the offsets are stored
+        directly. Returns the new offsets. Raises `TopicNotFound`.
         """
         timestamp = start_ms("to", to)
         offsets: dict[MessageQueue, int] = {}

@@ -40,7 +40,7 @@ K = TypeVar("K")
 
 
 class PlanRefused(LocalError):
-    """The document requires something impossible. No change was made."""
+    """The document requires an impossible change. No change was made."""
 
 
 @dataclass(frozen=True, slots=True)

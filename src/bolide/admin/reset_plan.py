@@ -1,4 +1,4 @@
-"""Effect of a reset of a group's offsets, queue by queue, before anything is changed."""
+"""Previews a reset of a group's offsets: its effect on each queue, without changing anything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Move:
 
     @property
     def skipped(self) -> int:
-        """Number of messages that the group will not get."""
+        """Number of messages that the group will skip."""
         return max(self.then - self.now, 0) if self.now >= 0 else 0
 
     @property

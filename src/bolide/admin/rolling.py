@@ -1,5 +1,5 @@
-"""Restarts the brokers of a cluster one after the other: slaves first,
-and a master after another broker has its role."""
+"""Restarts the brokers of a cluster one after the other: slaves first, and each master after another broker has taken
+its role."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class StepFailed(LocalError):
 
 @dataclass(frozen=True, slots=True)
 class RollingStep:
-    """One step. `address` is the broker's, or the next master's for HAND_OVER.
-    `note` describes the effect on clients."""
+    """One step. `address` is the address of the broker, or of the next master for HAND_OVER. `note` describes the
+    effect on clients."""
 
     broker_name: str
     action: StepKind
@@ -110,7 +110,7 @@ async def _plain(admin: Admin, name: str, addresses: dict[int, str]) -> list[Rol
 
 
 class Rolling:
-    """Executes the steps of a plan. `restart` stops and starts one broker's process, and raises if it cannot."""
+    """Executes the steps of a plan. `restart` stops and starts one broker's process, and raises if that fails."""
 
     def __init__(
         self,
@@ -120,8 +120,8 @@ class Rolling:
         settle: float,
         told: Callable[[str], None],
     ) -> None:
-        """Create an executor. `seconds` is the time limit of a step,
-        `settle` the time until producers notice a permission."""
+        """Create an executor. `seconds` is the time limit of a step, `settle` the time in seconds until producers
+        notice a changed permission."""
         self._admin = admin
         self._restart = restart
         self._seconds = seconds
@@ -192,7 +192,7 @@ class Rolling:
             try:
                 found.append(await self._booted(step.address))
             except ResponseError:
-                raise  # A broker that rejects requests is running: while it changes its role, it rejects all of them.
+                raise  # A broker that rejects requests is running: while it changes its role, it rejects all requests.
             except BolideError as error:
                 raise StepFailed(f"{step.broker_name}: {step.address} does not respond: start it first") from error
             return True
@@ -212,5 +212,5 @@ class Rolling:
         return data is not None and data.broker_addrs.get(MASTER_ID) == step.address
 
     async def _has_all(self, step: RollingStep) -> bool:
-        """Return whether the broker is registered and caught up, and under a controller in sync."""
+        """Return whether the broker is registered, caught up, and in sync if it is under a controller."""
         return await behind(self._admin, step.broker_name, step.broker_id) == 0

@@ -48,8 +48,8 @@ FILTER_TYPE: Final = Allowed("SINGLE_TAG, MULTI_TAG", _filter_type)
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """Offsets of one queue: `begin_offset` to `end_offset` (exclusive).
-    `last_update` is ms since 1970, or 0 if empty."""
+    """Offsets of one queue: `begin_offset` to `end_offset` (exclusive). `last_update` is ms since 1970, or 0 if the
+    queue is empty."""
 
     queue: MessageQueue
     begin_offset: int
@@ -79,9 +79,9 @@ class TopicCalls(AdminCalls):
         """Create or change a topic on every master of a cluster, on one broker, or by default on all masters.
 
         Omitted settings stay unchanged; a new topic has 8 queues and permission 6. `queues` sets both read and write
-        queues; `perm` is 6 for read and write, 4 read, 2 write. Returns the broker names; with `wait`, once the name
-        server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if it does not
-        within the `timeout` of this object, or 5 s if that is longer.
+        queues; `perm` is 6 for read and write, 4 for read, 2 for write. Returns the broker names; with `wait`, once a
+        name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if no name
+        server does so within the `timeout` of this object, or within 5 s if that is longer.
 
         The name servers store the brokers of an ordered topic as one list. `order` adds the brokers of `cluster` or
         `broker` to it and keeps the others; `order=False` deletes the list, and the topic is not ordered on any broker.
@@ -145,8 +145,8 @@ class TopicCalls(AdminCalls):
         await self.ask(address, codes.UPDATE_AND_CREATE_TOPIC, ext)
 
     async def _wait_for_route(self, topic: str, brokers: set[str]) -> None:
-        """Wait until a name server routes to the brokers. They register a new topic immediately,
-        but after their response."""
+        """Wait until a name server routes to the brokers. Brokers register a new topic immediately, but only after
+        their response."""
         seconds = max(REGISTRATION_WAIT, self._timeout)
         try:
             async with asyncio.timeout(seconds):
@@ -165,7 +165,7 @@ class TopicCalls(AdminCalls):
             ) from None
 
     async def delete_topic(self, topic: str, *, cluster: str | None = None) -> list[str]:
-        """Delete a topic on all masters (of a cluster) and in the name servers. Return the broker names."""
+        """Delete a topic on all masters, or only in `cluster`, and in the name servers. Return the broker names."""
         masters = await self.masters(cluster)
         for address in masters.values():
             await self.ask(address, codes.DELETE_TOPIC_IN_BROKER, ext_of(topic=topic))
@@ -175,8 +175,7 @@ class TopicCalls(AdminCalls):
         return sorted(masters)
 
     async def topics(self, *, system: bool = False, cluster: str | None = None) -> list[str]:
-        """Return the names of all topics, or of one cluster's topics.
-        Includes the system's topics only with `system`."""
+        """Return the names of all topics, or of one cluster's topics. Includes system topics only with `system`."""
         if cluster is not None:
             answer = await self.ask_namesrv(codes.GET_TOPICS_BY_CLUSTER, ext_of(cluster=cluster))
         else:
@@ -202,8 +201,8 @@ class TopicCalls(AdminCalls):
         return found
 
     async def all_topic_configs(self, *, cluster: str | None = None) -> dict[str, dict[str, TopicConfig]]:
-        """Return the settings of every topic, including the system's, by topic and broker name.
-        Sends one request per master."""
+        """Return the settings of every topic, including system topics, by topic and broker name. Sends one request per
+        master."""
         found: dict[str, dict[str, TopicConfig]] = {}
         for name, address in (await self.masters(cluster)).items():
             wrapper = await self.decoded(TopicConfigSerializeWrapper, address, codes.GET_ALL_TOPIC_CONFIG)
@@ -223,7 +222,7 @@ class TopicCalls(AdminCalls):
         return sorted(stats, key=lambda item: item.queue)
 
     async def topic_groups(self, topic: str) -> list[str]:
-        """Return the groups that consume a topic or have done so. Raises `TopicNotFound`."""
+        """Return the groups that consume a topic or have consumed it. Raises `TopicNotFound`."""
         groups: set[str] = set()
         for address in (await self.topic_masters(topic)).values():
             found = await self.decoded(GroupList, address, codes.QUERY_TOPIC_CONSUME_BY_WHO, ext_of(topic=topic))
@@ -254,7 +253,7 @@ class TopicCalls(AdminCalls):
 
 
 def merged_order(before: str, changed: Mapping[str, int]) -> str:
-    """Change or add the queue counts of some brokers in an order of queues, ``broker:queues;broker:queues``."""
+    """Return an order, ``broker:queues;broker:queues``, with the queue counts of some brokers changed or added."""
     entries = {entry.partition(":")[0]: entry for entry in before.split(";") if entry}
     entries.update({name: f"{name}:{number}" for name, number in changed.items()})
     return ";".join(entries[name] for name in sorted(entries))

@@ -35,8 +35,8 @@ class WaitingCalls(MessageCalls, AdminCalls):
     """Calls on messages that are not delivered yet, and on the trace of a message."""
 
     async def timed_messages(self, *, cluster: str | None = None, broker: str | None = None) -> dict[str, int]:
-        """Return the number of pending timer messages of each topic on all masters (of a cluster, of one broker). Omits
-        brokers of 4.9, which have no timers."""
+        """Return the number of pending timer messages of each topic on all masters, or only in `cluster` or at
+        `broker`. Omits brokers of 4.9, which have no timers."""
         found: dict[str, int] = {}
         accept = (codes.SUCCESS, codes.REQUEST_CODE_NOT_SUPPORTED)
         for address in (await self.masters(cluster, broker)).values():
