@@ -1,9 +1,9 @@
-"""Avro bodies: a datum without a header, or behind the schema id of a registry.
+"""Avro bodies: a datum without a header, or after the schema id of a registry.
 
 fastavro decodes a body in compiled code that cannot be interrupted. So recursive schemas are rejected, because a body
 could nest without limit. Arrays of items that may have no bytes are also rejected, because a short body could contain
-any number of such items. Decimals are decoded here, because fastavro takes minutes for one of a megabyte, and rounds
-one with more digits than its schema allows.
+any number of such items. Decimals are decoded here, because fastavro takes minutes for a decimal of a megabyte, and
+rounds decimals with more digits than their schema allows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bolide.bodies.parsed_schemas import ParsedSchemas
 from bolide.bodies.registry import AVRO, Registry, SchemaError, UnfitBody
 
 MOST_DIGITS: Final = 1000
-"""Digits of a decimal."""
+"""Maximum number of digits of a decimal."""
 _CONTAINERS: Final = {"array": "items", "map": "values"}
 _DECIMAL: Final = "bolide-decimal"
 """The logical type that decimals have in a parsed schema."""
@@ -29,7 +29,7 @@ _EXACT: Final = Context(prec=MOST_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def parsed_avro(text: str, references: tuple[tuple[str, str], ...] = ()) -> Any:
-    """Parse a schema for fastavro. `references` are name and text of the schemas that it refers to. Raises
+    """Parse a schema for fastavro. `references` are the names and texts of the schemas that it refers to. Raises
     `SchemaError` if a schema is invalid, or if bodies could exhaust a reader."""
     try:
         from fastavro import parse_schema
@@ -56,7 +56,8 @@ def parsed_avro(text: str, references: tuple[tuple[str, str], ...] = ()) -> Any:
 
 
 class AvroDecoder:
-    """Decodes the bodies of a read. Data is resolved to the schema `reader`, or keeps the writer's schema if None."""
+    """Decodes the bodies of a read. Data is resolved to the schema `reader`, or keeps the writer's schema if `reader`
+    is None."""
 
     def __init__(self, writer: Any, reader: Any = None, registry: Registry | None = None) -> None:
         """Uses the schema `writer` for all bodies or, with a registry, the schema id of each body instead."""
@@ -77,7 +78,7 @@ class AvroDecoder:
         stream = io.BytesIO(body)
         try:
             datum: Any = schemaless_reader(stream, writer, self._reader)
-        except Exception as error:  # any error of the decoder means that the body is bad
+        except Exception as error:  # any error of the decoder means that the body is invalid
             raise UnfitBody(f"it does not match its schema ({type(error).__name__}: {error})") from None
         if stream.tell() != len(body):
             raise UnfitBody(f"{len(body) - stream.tell()} bytes are left after its datum")
@@ -85,7 +86,7 @@ class AvroDecoder:
 
 
 class AvroEncoder:
-    """Encodes data of one record."""
+    """Encodes data of one record type."""
 
     def __init__(self, schema: Any) -> None:
         """Takes a schema from `parsed_avro`."""
@@ -95,8 +96,8 @@ class AvroEncoder:
         self._write = schemaless_writer
 
     def encode(self, values: Mapping[str, Any]) -> bytes:
-        """Return a datum without a header. A field that is missing has its default. Raises `UnfitBody` if a value does
-        not fit the schema."""
+        """Return a datum without a header. A missing field gets its default. Raises `UnfitBody` if a value does not fit
+        the schema."""
         stream = io.BytesIO()
         try:
             self._write(stream, self._schema, values)
@@ -106,12 +107,12 @@ class AvroEncoder:
 
 
 def _check(schema: Any, known: dict[str, bool], above: tuple[str, ...], named: dict[str, Any]) -> bool:
-    """Return whether a datum may have no bytes. Raises `SchemaError` for schemas with which a body could exhaust its
+    """Return whether a datum may have no bytes. Raises `SchemaError` if a body with this schema could exhaust its
     reader."""
     if isinstance(schema, list):
         for one in schema:
             _check(one, known, above, named)
-        return False  # the number of the branch
+        return False  # a union starts with the number of its branch
     if isinstance(schema, str):
         if schema in above:
             raise SchemaError(f"{schema} contains itself, so a body could nest without end")
@@ -140,7 +141,7 @@ def _check(schema: Any, known: dict[str, bool], above: tuple[str, ...], named: d
 
 
 def _bound(schema: Any) -> None:
-    """Have `_decimal` read this type; without a precision it stays bytes (Avro's specification, "Decimal")."""
+    """Let `_decimal` read this type. Without a precision, the type stays bytes (Avro's specification, "Decimal")."""
     digits = schema.get("precision")
     if type(digits) is not int or digits < 1:
         del schema["logicalType"]
@@ -162,7 +163,7 @@ def _uuid(text: str, _: Any = None, __: Any = None) -> UUID:
 
 
 def _uuid_text(value: Any, _: Any) -> str:
-    return str(UUID(str(value)))  # fastavro writes any text
+    return str(UUID(str(value)))  # rejects invalid UUIDs, because fastavro writes any text
 
 
 def _uuid_of_bytes(data: bytes, _: Any = None, __: Any = None) -> UUID:

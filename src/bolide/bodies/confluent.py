@@ -43,7 +43,7 @@ MOST_ANSWER: Final = 8 << 20
 """Maximum size of a response in bytes."""
 MOST_REFERENCES: Final = 100
 SHOWN: Final = 100
-"""Characters of a registry's words in an error."""
+"""Maximum number of characters that an error quotes from a registry."""
 MOST_POSITIONS: Final = 32
 _NOT_FOUND: Final = (40401, 40402, 40403)
 """Error codes of an unknown subject, version and schema; any other 404 comes from another kind of server."""
@@ -58,7 +58,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def _split(where: RegistryAddress) -> urllib.parse.SplitResult:
-    """The parts of the address. Raises RegistryError if it is not that of a server."""
+    """Return the parts of the address. Raises `RegistryError` if it is not the address of a server."""
     try:
         where.address.encode("ascii")
         parts = urllib.parse.urlsplit(where.address)
@@ -152,7 +152,8 @@ class ConfluentRegistry:
     def _follow(self, answer: dict[str, Any], kind: str, found: dict[str, str], seen: set[str]) -> None:
         """Add the schemas that a response refers to, innermost first.
 
-        `seen` contains the names that were requested, so that schemas that refer to each other end.
+        `seen` contains the names that were requested, so that schemas that refer to each other do not cause an endless
+        loop.
         """
         for name, subject, version in self._references(answer):
             if name in seen:
@@ -232,7 +233,7 @@ class ConfluentRegistry:
 
 
 def _told(error: urllib.error.HTTPError) -> dict[str, Any]:
-    """The JSON object of an error; an empty one if it cannot be read."""
+    """Return the JSON object of an error response, or an empty one if it cannot be read."""
     try:
         with error:
             return _object(error.read(MOST_ANSWER))

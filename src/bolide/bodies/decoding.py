@@ -47,7 +47,7 @@ def decoder_of_file(file: Path, message: str = "") -> Decode:
 
 
 class RegistryDecoder:
-    """Decodes bodies of any format, each by its schema id."""
+    """Decodes bodies of any format, each with the schema of its id."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -60,9 +60,10 @@ class RegistryDecoder:
 
 
 def as_text(value: Any, indent: int | None = None) -> str:
-    """A decoded value as JSON: bytes in hexadecimal digits, times as ISO 8601, decimals in full.
+    """Return a decoded value as JSON: bytes in hexadecimal digits, times in ISO 8601, decimals in full.
 
-    Half a surrogate pair, which JSON can hold and UTF-8 cannot, stays an escape. Raises UnfitBody.
+    Half a surrogate pair, which JSON can represent and UTF-8 cannot, stays an escape. Raises `UnfitBody` if the value
+    is nested too deeply.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, indent=indent, default=printable)

@@ -1,4 +1,4 @@
-"""JSON bodies: one object, without the fields that are null."""
+"""JSON bodies: one object, without null fields."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from bolide.bodies.registry import UnfitBody
 
 
 class JsonEncoder:
-    """Encodes objects."""
+    """Encodes JSON objects."""
 
     def __init__(self, required: Collection[str] = ()) -> None:
         """Every object must have the fields `required`."""
         self._required = frozenset(required)
 
     def encode(self, values: Mapping[str, Any]) -> bytes:
-        """Return the text of an object. Times are in ISO 8601, and in UTC if they have a zone. Fields that are null are
-        left out, also in objects within it. Raises `UnfitBody` if JSON cannot represent a value."""
+        """Return the text of an object. Times are in ISO 8601, and in UTC if they have a zone. Null fields are omitted,
+        also in nested objects. Raises `UnfitBody` if JSON cannot represent a value."""
         present = _without_nulls(values)
         lacking = self._required - present.keys()
         if lacking:

@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 class ParsedSchemas(Generic[T]):
-    """Parsed schemas by id, because the schema of an id never changes. Schemas that cannot be used are remembered, too:
-    every body that names one would parse it again."""
+    """Parsed schemas by id, because the schema of an id never changes. Errors of unusable schemas are also cached,
+    because otherwise every body with such an id would parse its schema."""
 
     def __init__(self, parsers: Mapping[str, Callable[[RegisteredSchema], T]]) -> None:
         """Takes a parser for each kind of schema that bodies may have. It may raise `SchemaError`."""

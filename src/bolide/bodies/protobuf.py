@@ -1,7 +1,7 @@
 """Protobuf bodies: messages of a type that a descriptor set or a registry describes.
 
 `protoc --include_imports --descriptor_set_out=orders.desc orders.proto` writes a descriptor set. Messages are read by
-field number, so a body of an older or newer version of its type is read as far as both know the fields.
+field number, so a body of an older or newer version of its type is read as far as both versions have the fields.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ class ProtobufTypes:
     """The message types of a set of files."""
 
     def __init__(self, files: Iterable[Any]) -> None:
-        """Takes FileDescriptorProtos. Bodies are messages of the last file. Raises `SchemaError` if invalid."""
+        """Takes FileDescriptorProtos. Bodies are messages of the last file. Raises `SchemaError` if a file is
+        invalid."""
         pool_module, self._factory = _runtime()
         self._pool = pool_module.DescriptorPool()
         waiting = {file.name: file for file in files}
@@ -35,7 +36,7 @@ class ProtobufTypes:
             self._file = self._pool.FindFileByName(main)
         except SchemaError:
             raise
-        except Exception as error:  # the runtimes of Protobuf raise errors of their own
+        except Exception as error:  # errors of Protobuf's runtimes have no common base class
             raise SchemaError(f"its types cannot be used: {type(error).__name__}: {error}") from None
 
     @staticmethod
@@ -65,7 +66,8 @@ class ProtobufTypes:
         return self._pool.FindMessageTypeByName(names[0])
 
     def at(self, positions: tuple[int, ...]) -> Any:
-        """Return the descriptor of the message at these positions of the file. Raises `UnfitBody` if there is none."""
+        """Return the descriptor of the message at these positions of the file. Raises `UnfitBody` if the file has no
+        such message."""
         found: Any = None
         for position in positions:
             inner = self._file.message_types_by_name if found is None else found.nested_types_by_name
@@ -75,7 +77,8 @@ class ProtobufTypes:
         return found
 
     def position_of(self, descriptor: Any) -> tuple[int, ...]:
-        """Return the positions of a message, the reverse of `at`. Raises `SchemaError` if another file has it."""
+        """Return the positions of a message, the reverse of `at`. Raises `SchemaError` if the message is in another
+        file."""
         if descriptor.file.name != self._file.name:
             raise SchemaError(f"{descriptor.full_name} is in the file {descriptor.file.name}, to which it refers")
         found: list[int] = []
@@ -142,7 +145,7 @@ def descriptor_set(schema: RegisteredSchema) -> bytes:
         file = found.file.add()
         try:
             file.ParseFromString(base64.b64decode(text, validate=True))
-        except Exception as error:  # the runtimes of Protobuf raise errors of their own
+        except Exception as error:  # errors of Protobuf's runtimes have no common base class
             raise SchemaError(f"schema {schema.id} is not a serialized file: {error}") from None
         file.name = name or file.name or f"schema-{schema.id}.proto"
     data: bytes = found.SerializeToString()
@@ -170,7 +173,7 @@ class ProtobufDecoder:
             body = written.payload
         try:
             return self._class.FromString(body)
-        except Exception as error:  # the runtimes of Protobuf raise errors of their own
+        except Exception as error:  # errors of Protobuf's runtimes have no common base class
             raise UnfitBody(f"it is not a valid {self._name} ({type(error).__name__}: {error})") from None
 
     def _check(self, written: FramedBody) -> None:
@@ -193,7 +196,8 @@ Plain = Callable[[Any], Any]
 
 
 def _message(descriptor: Any, above: tuple[str, ...], made: dict[str, Plain]) -> Plain:
-    """The function of a type. `made` keeps those of its parts, which many paths may lead to."""
+    """Return the function that converts messages of a type. `made` caches the functions of nested types, which may
+    occur several times."""
     name = descriptor.full_name
     if name in above or len(above) > MOST_NESTED:
         raise SchemaError(f"{name} contains itself, which is not a column's type")

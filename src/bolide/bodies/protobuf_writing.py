@@ -26,20 +26,21 @@ class ProtobufEncoder:
 
     def encode(self, values: Mapping[str, Any]) -> bytes:
         """Return a message with these fields; None leaves a field unset. Raises `UnfitBody` if a value does not fit its
-        field, if a list or a map has null, or if two fields of a oneof are set."""
+        field, if a list or a map contains null, or if two fields of a oneof are set."""
         message = self._class()
         try:
             self._fill(message, values)
             data: bytes = message.SerializeToString(deterministic=True)
         except UnfitBody:
             raise
-        except Exception as error:  # the runtimes of Protobuf have no common error
+        except Exception as error:  # errors of Protobuf's runtimes have no common base class
             raise UnfitBody(f"{self._name} does not accept it ({type(error).__name__}: {error})") from None
         return data
 
 
 def _message(descriptor: Any, above: tuple[str, ...], made: dict[str, _Fill]) -> _Fill:
-    """The function of a type. `made` contains the functions of its parts, which many paths may lead to."""
+    """Return the function that fills messages of a type. `made` caches the functions of nested types, which may occur
+    several times."""
     name = descriptor.full_name
     if name in above or len(above) > MOST_NESTED:
         raise SchemaError(f"{name} contains itself, which is not a column's type")
@@ -63,7 +64,7 @@ def _message(descriptor: Any, above: tuple[str, ...], made: dict[str, _Fill]) ->
 
 
 def _setter(field: Any, above: tuple[str, ...], made: dict[str, _Fill]) -> Callable[[Any, Any], None]:
-    """The function that sets a field of a message to a value."""
+    """Return the function that sets a field of a message to a value."""
     name = field.name
     if is_map(field):
         return _map_setter(field, above, made)
@@ -76,7 +77,7 @@ def _setter(field: Any, above: tuple[str, ...], made: dict[str, _Fill]) -> Calla
 
         def set_message(message: Any, value: Any) -> None:
             inner = getattr(message, name)
-            inner.SetInParent()  # also if no field of it is set
+            inner.SetInParent()  # marks it as set, even if none of its fields is
             fill(inner, value)
 
         return set_messages if is_many(field) else set_message
@@ -111,7 +112,7 @@ def _map_setter(field: Any, above: tuple[str, ...], made: dict[str, _Fill]) -> C
 
 
 def _plain_value(field: Any) -> Callable[[Any], Any]:
-    """The function that converts a value for a scalar field."""
+    """Return the function that converts a value for a scalar field."""
     if field.enum_type is not None:
         numbers: dict[str, int] = {value.name: value.number for value in field.enum_type.values}
 
@@ -119,7 +120,7 @@ def _plain_value(field: Any) -> Callable[[Any], Any]:
             found = numbers.get(text)
             if found is not None:
                 return found
-            if text.lstrip("-").isdecimal():  # as an unknown number is read
+            if text.lstrip("-").isdecimal():  # decoding returns unknown numbers in this form
                 return int(text)
             raise UnfitBody(f"its field {field.name} is {text!r}, not one of {', '.join(numbers)}")
 

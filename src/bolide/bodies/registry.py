@@ -1,7 +1,7 @@
 """The protocol of schema registries, and the schemas that they contain.
 
-`Registry` is a protocol: a class with its two methods supports another kind of registry. With a third, `frame`, bodies
-can also be written for it.
+`Registry` is a protocol: a class with its two methods supports another kind of registry. If the class also has `frame`,
+bodies can be written for the registry.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RegisteredSchema:
     text: str
     """JSON; for Protobuf the base64 of a serialized FileDescriptorProto."""
     references: tuple[tuple[str, str], ...] = ()
-    """Name and text of each referenced schema, in the order of their dependencies."""
+    """Name and text of each referenced schema, dependencies first."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class RegistryAddress:
 
     @property
     def shown(self) -> str:
-        """The address without a user and password in it."""
+        """The address without user and password."""
         return re.sub(r"^(\w+://)?.*@", r"\1", self.address)
 
     def __repr__(self) -> str:
