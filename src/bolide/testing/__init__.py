@@ -1,4 +1,4 @@
-"""Tools for tests of Bolide and of its users: a broker in the process, test doubles and checkers."""
+"""Tools for tests of Bolide, and of programs that use it: a broker in the process, test doubles and checkers."""
 
 from __future__ import annotations
 

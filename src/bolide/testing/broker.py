@@ -89,8 +89,8 @@ class Broker:
         self.stop()
 
     def start(self) -> None:
-        """Start both daemons; return when they serve and the broker is registered.
-        Raises the error of a failed start."""
+        """Start both daemons; return when they accept requests and the broker is registered. Raises the error of a
+        failed start."""
         if self._thread is not None:
             return
         if self._folder is None:
@@ -142,7 +142,7 @@ class Broker:
         """Stall the disk inside the block: sends wait for it, and the broker rejects further sends as busy.
 
         Use it with `flush_disk_type="SYNC_FLUSH"`: otherwise the broker does not notice the stall for a long time.
-        After the block the pending sends get their responses, and sends are accepted again.
+        After the block, the pending sends get their responses, and sends are accepted again.
         """
         self._files.stall()
         try:
@@ -153,7 +153,7 @@ class Broker:
                 self._call(self._nothing_waits())
 
     def topics(self) -> list[str]:
-        """Return the names of all topics, including the system's."""
+        """Return the names of all topics, including system topics."""
         return self._call(self._names())
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,4 @@
-"""`check_files`: the contract of `bolide.store.disk.files.Files` as one function, for authors of implementations."""
+"""`check_files`: a test of the contract of `bolide.store.disk.files.Files`, for authors of implementations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The contents of a simulated disk: files and folders, each with a durable state and the state of a running machine.
+"""A simulated disk: files and folders, each with a durable state and the state that a running machine sees.
 
-A file stores only written sectors, so a large sparse file costs nothing. Sectors are immutable, so the two states of a
-file, and the copies of a disk, share them.
+A file stores only written sectors, so a large sparse file takes little memory. Sectors are immutable, so the two states
+of a file, and the copies of a disk, share them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _ZEROS: Final = bytes(SECTOR)
 
 
 class Inode:
-    """One file: the sectors and the length that a running machine sees, and the durable ones."""
+    """One file: the sectors and the length that a running machine sees, and the durable sectors and length."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -186,8 +186,8 @@ def cut(
     sectors_at_once: int = 1,
     names: Callable[[], bool] | None = None,
 ) -> None:
-    """Simulate a power failure for a folder and its contents.
-    `names` decides which names survive, otherwise `survives`."""
+    """Simulate a power failure for a folder and its contents. `names` decides which names survive; the default is
+    `survives`."""
     folder.cut(names if names is not None else survives)
     for name in sorted(folder.now):
         child = folder.now[name]
@@ -198,5 +198,5 @@ def cut(
 
 
 def used_by(folder: Folder) -> int:
-    """Return the bytes of all files in the folder and below."""
+    """Return the total size in bytes of all files in the folder and its subfolders."""
     return sum(child.size if isinstance(child, Inode) else used_by(child) for child in folder.now.values())

@@ -13,8 +13,8 @@ class FileSystem:
 
     def __init__(self) -> None:
         self.journaled_names = False
-        """Whether names survive a power failure in the order of their changes; if False,
-        each survives independently."""
+        """Whether names survive a power failure in the order of their changes; if False, each name survives
+        independently."""
         self.sectors_at_once = 1
         """Sectors of 512 bytes that the disk writes together."""
         self._root = Folder()
@@ -25,7 +25,7 @@ class FileSystem:
         """Return the bytes in use; each file contributes its length."""
         return used_by(self._root)
 
-    # -- the power cut --
+    # -- power failures --
 
     def _copy_to(self, other: FileSystem) -> None:
         """Make `other` a copy of this file system."""
@@ -55,7 +55,8 @@ class FileSystem:
     # -- names --
 
     def _named(self, *changes: tuple[Folder, str, Inode | Folder | None]) -> None:
-        """Set names in folders; None removes one. If names are journaled, the changes of one call survive together."""
+        """Set names in folders; None removes a name. If names are journaled, the changes of one call survive
+        together."""
         for folder, name, thing in changes:
             if thing is None:
                 folder.now.pop(name, None)

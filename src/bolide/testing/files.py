@@ -3,18 +3,20 @@
 The fault model: every file has *durable* bytes, and on top of them writes that are not synced yet. Every folder has
 durable names, and on top of them created, renamed and removed names that are not synced yet.
 
-* `datasync` makes the bytes and the length of one file durable, `sync_dir` the names of one folder. No other call does.
-* `power_cut(seed)` decides independently for each 512-byte sector of each unsynced write whether it survived: so writes
+* `datasync` makes the bytes and the length of one file durable, `sync_dir` the names of one folder, and `write_file`
+  both. No other call makes anything durable.
+* `power_cut(seed)` decides independently for each 512-byte sector of each unsynced write whether it survives, so writes
   are lost, torn and reordered (`sectors_at_once` = 8 for a disk of 4096-byte sectors). Lengths survive or not in the
-  same way. A file whose name did not survive is lost with all its bytes, synced or not.
-* By default names are *strict*: each survives independently, so that one half of a rename may survive. With
-  `journaled_names` the file system behaves like ext4 and xfs: names survive in the order of their changes, each rename
-  is atomic, and any sync makes all names before it durable.
+  same way. A file whose name does not survive is lost with all its bytes, synced or not.
+* By default, names are *strict*: each survives independently, so that one half of a rename may survive. With
+  `journaled_names`, the file system behaves like ext4 and xfs: names survive in the order of their changes. Each rename
+  is atomic, and any sync makes all earlier changes of names durable.
 * Outside the model: bit rot, a sync that falsely reports success, names swapped between folders.
 
-`clone()` copies the whole disk, so that one state can lose power in many ways. Faults that the store must handle:
-`capacity` (bytes in use at which writes meet a full disk), `fail_next` (the next call of a kind fails once), `cold`
-(ranges not in memory). `calls` counts every call that can change the disk; `stop_after` ends the process at one.
+`clone()` copies the whole disk, so that one state can lose power in many ways. The store must handle a full disk
+(`capacity` in bytes), calls that fail once (`fail_next`), and paths that are not in memory (`cold`). `calls` counts
+every call that can change the disk. `stop_after` is the number of such calls after which the next one stops the
+machine.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class SimulatedFiles(FileSystem):
         self.calls = 0
         self.stop_after: int | None = None
         self.now_ms = 0
-        """The current time of the file system's clock, for times of last change."""
+        """The current time of the file system's clock in ms, for modification times."""
         self.cold: set[str] = set()
         """Paths whose bytes are not in memory until `warm` reads them."""
         self.use: float | None = None
@@ -71,7 +73,8 @@ class SimulatedFiles(FileSystem):
         return other
 
     def power_cut(self, seed: int) -> None:
-        """Lose unsynced changes, by seed: 0 loses all of them, 1 none, others a part."""
+        """Simulate a power failure, which loses unsynced changes: all with seed 0, none with seed 1, and a part with
+        other seeds."""
         chance = random.Random(seed)
         part = chance.random()
         survives: Callable[[], bool] = {0: lambda: False, 1: lambda: True}.get(seed, lambda: chance.random() < part)

@@ -1,6 +1,6 @@
 """Fixtures for tests of code that uses RocketMQ: `bolide_broker`, a broker for the test.
 
-pytest loads it through the package's entry point. A test that needs other settings has a mark:
+pytest loads it through the package's entry point. A test that needs other settings uses a mark:
 `@pytest.mark.bolide_broker(auto_create_topic_enable=False)`.
 """
 
