@@ -31,7 +31,7 @@ OnRequest = Callable[["ClientConnection", Command], None]
 
 
 class Pending:
-    """A request that was sent. `deadline` is of `time.monotonic`."""
+    """A request that was sent. `deadline` is a time of `time.monotonic`."""
 
     __slots__ = ("_answer", "_connection", "_error", "deadline", "opaque")
 
@@ -56,17 +56,17 @@ class Pending:
         return self._answer
 
     def settle(self, answer: Command | None, error: BolideError | None) -> None:
-        """Called by the connection, once."""
+        """Called once by the connection, with the response or the error."""
         self._answer, self._error = answer, error
 
 
 class PendingRun:
-    """Requests with successive opaques that were sent together. `deadline` is of `time.monotonic`."""
+    """Requests with successive opaques that were sent together. `deadline` is a time of `time.monotonic`."""
 
     __slots__ = ("_answers", "_connection", "_error", "_left", "deadline", "opaque")
 
     def __init__(self, connection: ClientConnection, opaque: int, count: int, deadline: float) -> None:
-        """`opaque`: of the first request."""
+        """`opaque` is the opaque of the first request."""
         self.opaque = opaque
         self.deadline = deadline
         self._connection = connection
@@ -80,17 +80,17 @@ class PendingRun:
         return self._left <= 0
 
     def results(self) -> tuple[list[Command | None], BolideError | None]:
-        """Wait for the answers until the deadline.
+        """Wait for the responses until the deadline.
 
-        Returns them in the order of the requests, None for each that did not arrive, and the reason if any did not:
-        `RequestTimeout` or `ConnectionLost`.
+        Returns the responses in the order of the requests, with None for each that did not arrive, and the error if one
+        did not arrive: `RequestTimeout` or `ConnectionLost`.
         """
         if not self.done:
             self._connection.read_until(self)
         return self._answers, self._error
 
     def settle(self, answer: Command | None, error: BolideError | None) -> None:
-        """Called by the connection, once for each answer, or once with the error that ends all other requests."""
+        """Called by the connection once for each response, or once with the error that ends all remaining requests."""
         if answer is None:
             self._left, self._error = 0, error
         elif self._left > 0:
@@ -99,7 +99,8 @@ class PendingRun:
 
 
 class ClientConnection:
-    """One TCP connection to a name server or broker. Make it with `connect`; a context manager that closes it."""
+    """One TCP connection to a name server or broker. Created by `connect`. A context manager, which closes the
+    connection."""
 
     def __init__(
         self,
@@ -138,13 +139,13 @@ class ClientConnection:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if ssl is not None:
-                sock = ssl.wrap_socket(sock, server_hostname=host)  # within the socket's timeout, as a whole
+                sock = ssl.wrap_socket(sock, server_hostname=host)  # the socket's timeout limits the whole handshake
         except OSError as error:
             sock.close()
             raise tls_failed(address, error) from error
         return cls(sock, address, on_request, max_frame)
 
-    # -- asking
+    # -- requests
 
     @property
     def in_flight(self) -> int:
@@ -164,7 +165,8 @@ class ClientConnection:
         return pending
 
     def start_run(self, frames: Callable[[int], list[bytes]], count: int, timeout: float) -> PendingRun:
-        """Send `count` requests in one write. `frames` encodes them; its argument is the opaque of the first."""
+        """Send `count` requests in one write. `frames` encodes them; its argument is the opaque of the first
+        request."""
         if self._opaque + count > MAX_OPAQUE:
             self._opaque = 0
         first = self._opaque + 1
@@ -179,8 +181,8 @@ class ClientConnection:
         return run
 
     def request(self, command: Command, timeout: float) -> Command:
-        """Return the response to `command`. Raises `RequestTimeout` after `timeout` seconds, `ConnectionLost` if
-        closed."""
+        """Send `command` and return its response. Raises `RequestTimeout` after `timeout` seconds, and `ConnectionLost`
+        if the connection is closed."""
         return self.start(command, timeout).result()
 
     def oneway(self, command: Command, timeout: float = CONNECT_TIMEOUT) -> None:
@@ -200,7 +202,7 @@ class ClientConnection:
             self._flush(time.monotonic() + timeout)
 
     def close(self) -> None:
-        """Close the socket; every waiting request fails with `ConnectionLost`. A second call does nothing."""
+        """Close the socket; every pending request fails with `ConnectionLost`. A second call does nothing."""
         self._end(ConnectionLost(f"the connection to {self.address} was closed by us"))
 
     def __enter__(self) -> Self:
@@ -214,7 +216,7 @@ class ClientConnection:
     # -- inside
 
     def read_until(self, pending: Pending | PendingRun) -> None:
-        """Read and hand out answers until `pending` is settled or its deadline has passed."""
+        """Read and pass on responses until `pending` is settled or its deadline has passed."""
         while not pending.done:
             left = pending.deadline - time.monotonic()
             if left <= 0:
@@ -307,7 +309,7 @@ def _connected(host: str, port: int, timeout: float) -> socket.socket:
 
 
 class ConnectionPool:
-    """At most one live connection per address; a context manager that closes them all."""
+    """At most one live connection per address. A context manager, which closes all connections."""
 
     def __init__(
         self,
@@ -321,12 +323,12 @@ class ConnectionPool:
         self._live: dict[str, ClientConnection] = {}
 
     def live(self, address: str) -> ClientConnection | None:
-        """The open connection to `address`, or None."""
+        """Return the open connection to `address`, or None."""
         connection = self._live.get(address)
         return connection if connection is not None and not connection.closed else None
 
     def get(self, address: str) -> ClientConnection:
-        """Return the connection to `address`; connect if there is none. Raises `ConnectionLost`."""
+        """Return the connection to `address`; connect if it does not exist. Raises `ConnectionLost`."""
         connection = self.live(address)
         if connection is None:
             connection = ClientConnection.connect(

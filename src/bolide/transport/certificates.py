@@ -13,14 +13,14 @@ from typing import Final
 _PEM: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _VERSION: Final = 0xA0
 _BEFORE_VALIDITY: Final = 3
-"""Serial number, algorithm and issuer."""
+"""Number of fields before the validity: serial number, algorithm and issuer."""
 _UTC_TIME: Final = 0x17
 _MULTIPLE: Final = 0x80
 _CENTURY: Final = 50
 
 
 def certificate_end(text: str) -> int | None:
-    """Return when the first certificate in a PEM file ends, in ms since 1970, or None if it has no readable one."""
+    """Return the expiry of the first certificate in a PEM file in ms since 1970, or None if it cannot be read."""
     found = _PEM.search(text)
     if found is None:
         return None
@@ -47,7 +47,7 @@ def _not_after(der: bytes) -> int:
 
 
 def _element(der: bytes, at: int) -> tuple[int, int, int]:
-    """Return the tag of a DER element, where its content starts, and where it ends."""
+    """Return the tag of a DER element, and the start and end of its content."""
     length = der[at + 1]
     begin = at + 2
     if length >= _MULTIPLE:

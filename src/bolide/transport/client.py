@@ -37,13 +37,14 @@ SILENT_S: Final = 3.0
 dropped it, or the peer's machine lost power. The kernel would keep sending for a quarter of an hour. RocketMQ closes it
 at the first request that times out (clientCloseSocketIfTimeout)."""
 LAST_LOOK_S: Final = 0.1
-"""Received bytes are read before the socket is closed, because this process itself may have been suspended."""
+"""Delay in seconds before a silent connection is closed. If this process was suspended, it then reads the bytes that
+arrived in the meantime."""
 
 
 @final
 class AwaitedResponse:
-    """A request without a response. Its outcome goes to the callback `done`, or to `future` if there is no callback.
-    Times are of the loop's clock."""
+    """A request whose response has not arrived. Its outcome is passed to the callback `done`, or to `future` if there
+    is no callback. Times are loop times."""
 
     __slots__ = ("began", "deadline", "done", "future")
 
@@ -66,9 +67,9 @@ class AwaitedResponse:
 
 @final
 class ClientConnection:
-    """One TCP connection to a name server or broker. Make it with `connect`; use it on the loop that made it.
+    """One TCP connection to a name server or broker. Created by `connect`; use it on the same loop.
 
-    Not a subclass of asyncio.Protocol, so that it can be compiled; it has its methods.
+    It has the methods of asyncio.Protocol, but is not a subclass, so that it can be compiled.
     """
 
     def __init__(self, address: str, on_request: OnRequest | None = None, max_frame: int = MAX_FRAME) -> None:
@@ -79,7 +80,7 @@ class ClientConnection:
         self._on_request = on_request
         self._transport: Any = None
         self._waiting: dict[int, AwaitedResponse] = {}
-        """The requests by their opaque."""
+        """Pending requests, by opaque."""
         self._heard_at = self._loop.time()
         self._answered = False
         self._unheard_from: float | None = None
@@ -112,10 +113,10 @@ class ClientConnection:
         except OSError as error:
             raise caused(cannot_connect(address, error, ssl is not None), error) from error
 
-    # -- asking
+    # -- requests
 
     def next_opaque(self) -> int:
-        """A number for the next request: unique on this connection while the request is in flight."""
+        """Return a number for the next request, which is unique on this connection while the request is in flight."""
         self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
         return opaque
 
@@ -150,8 +151,8 @@ class ClientConnection:
         return future
 
     async def request(self, command: Command, timeout: float) -> Command:
-        """Return the response to `command`. Raises `RequestTimeout` after `timeout` seconds, `ConnectionLost` if
-        closed."""
+        """Send `command` and return its response. Raises `RequestTimeout` after `timeout` seconds, and `ConnectionLost`
+        if the connection is closed."""
         return await self.start(command, timeout)
 
     def oneway(self, command: Command) -> None:
@@ -203,7 +204,7 @@ class ClientConnection:
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Called by asyncio with bytes of the peer."""
+        """Called by asyncio with bytes from the peer."""
         self._heard_at = self._loop.time()
         if not self._answered and is_tls_alert(data):
             self._abort(self._lost_by("closed"))
@@ -235,7 +236,7 @@ class ClientConnection:
             log.exception("request %d of %s failed in its handler", command.code, self.address)
 
     def eof_received(self) -> bool:
-        """Called by asyncio when the peer has closed its side: the connection is lost next."""
+        """Called by asyncio when the peer has closed its side. `connection_lost` follows."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -249,7 +250,7 @@ class ClientConnection:
         return lost(self.address, reason, answered=self._answered, encrypted=encrypted)
 
     def pause_writing(self) -> None:
-        """Called by asyncio when too many bytes wait for the peer."""
+        """Called by asyncio when too many bytes are unsent."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
@@ -288,7 +289,7 @@ class ClientConnection:
     def _expire(self) -> None:
         """Fail overdue requests and schedule the next deadline: one timer for all pending requests."""
         self._sweep = None
-        # The loop may call a timer a clock tick early; what falls within that tick is due.
+        # The loop may call a timer a clock tick early; deadlines within that tick are due.
         now = self._loop.time() + 0.001
         late = [opaque for opaque, pending in self._waiting.items() if pending.deadline <= now]
         for opaque in late:
@@ -301,9 +302,9 @@ class ClientConnection:
             self._sweep = self._loop.call_at(self._sweep_at, self._expire)
 
     def _not_answered(self, asked_at: float, now: float) -> None:
-        """A request timed out; close the connection if no byte has arrived for long enough."""
+        """Called when a request has timed out: close the connection if no byte has arrived for long enough."""
         if self._heard_at > asked_at:
-            return  # the peer is slow with this one, and not gone
+            return  # the peer is slow with this request, but still connected
         if self._unheard_from is None or self._unheard_from < self._heard_at:
             self._unheard_from = asked_at
         if now - self._unheard_from >= SILENT_S:

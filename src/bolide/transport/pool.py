@@ -1,4 +1,4 @@
-"""Connections by address: opened on first use, shared by all callers, dropped when they close."""
+"""Connections by address: opened at their first use, shared by all callers, dropped when they close."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConnectionPool:
         greet: Callable[[ClientConnection], Awaitable[None]] | None = None,
         world: World = THE_WORLD,
     ) -> None:
-        """`greet` is awaited with each new connection before any other use."""
+        """Each new connection is passed to `greet` before any other use."""
         self._on_request = on_request
         self._ssl = ssl
         self._connect_timeout = connect_timeout
@@ -36,16 +36,16 @@ class ConnectionPool:
         self._closed = False
 
     def live(self, address: str) -> ClientConnection | None:
-        """The open connection to `address`, or None; never waits."""
+        """Return the open connection to `address`, or None. Never waits."""
         connection = self._live.get(address)
         return connection if connection is not None and not connection.closed else None
 
     def addresses(self) -> list[str]:
-        """Addresses with an open connection."""
+        """Return the addresses with an open connection."""
         return [address for address, connection in self._live.items() if not connection.closed]
 
     async def get(self, address: str) -> ClientConnection:
-        """Return the connection to `address`; connect if there is none. Raises `ConnectionLost`."""
+        """Return the connection to `address`; connect if it does not exist. Raises `ConnectionLost`."""
         connection = self.live(address)
         if connection is not None:
             return connection
@@ -56,7 +56,7 @@ class ConnectionPool:
             task = asyncio.create_task(self._connect(address), name=f"bolide connect {address}")
             self._pending[address] = task
             task.add_done_callback(lambda done: self._connected(address, done))
-        # Shielded: one caller that gives up must not take the connection from the others.
+        # Shielded: a caller that stops waiting must not cancel the attempt for the others.
         return await asyncio.shield(task)
 
     async def _connect(self, address: str) -> ClientConnection:

@@ -1,4 +1,4 @@
-"""Detects what a connection starts with: a PROXY preamble, TLS, or frames; all three on the same port.
+"""Detects the first bytes of a connection: a PROXY preamble, TLS, or frames, all on the same port.
 
 The counterpart of RocketMQ's HandshakeHandler and TlsModeHandler. A frame starts with the high byte of its length, 0 or
 1, and TLS with 0x16, so one byte is enough. Afterwards the connection handles the socket directly; plain frames do not
@@ -23,7 +23,7 @@ HANDSHAKE: Final = 0x16
 
 
 class TlsOptions(Protocol):
-    """The fields of a daemon's options that are about TLS."""
+    """The TLS fields of a daemon's options."""
 
     @property
     def tls_mode(self) -> str: ...
@@ -41,7 +41,7 @@ class TlsOptions(Protocol):
 
 class Ingress:
     """The rules for new connections of one daemon: `mode` "disabled", "permissive" or "enforcing", the certificate, and
-    the load balancers that may name another client."""
+    the load balancers that may send the address of their client."""
 
     def __init__(
         self, mode: str = "permissive", tls: RenewedContext | None = None, proxies: TrustedProxies | None = None
@@ -73,7 +73,7 @@ class Ingress:
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """Return the SSL context for the next connection, or None if TLS is disabled."""
+        """SSL context for the next connection, or None if TLS is disabled."""
         return current_context(self.tls)
 
     def detector(self, connection: ServerConnection) -> ProtocolDetector:
@@ -82,7 +82,8 @@ class Ingress:
 
 
 class ProtocolDetector:
-    """The asyncio protocol of a connection until its first bytes are known; the limits count it from the start."""
+    """The asyncio protocol of a connection until its first bytes are known. The limits apply to the connection from the
+    start."""
 
     def __init__(self, ingress: Ingress, connection: ServerConnection) -> None:
         self._ingress = ingress
@@ -97,7 +98,7 @@ class ProtocolDetector:
         self._connection.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Examine the first bytes; hand over as soon as their kind is known."""
+        """Examine the first bytes, and hand over the connection as soon as their kind is known."""
         connection = self._connection
         if connection.closing:
             return
@@ -110,7 +111,7 @@ class ProtocolDetector:
                 return
             if preamble is None:
                 connection.keeps(len(seen))
-                return  # limited: a preamble is completed or rejected within its own limits
+                return  # limited: a preamble has its own maximum size
             if not self._ingress.proxies.trusts(connection.remote_ip):
                 connection.refuse(ProtocolError("it sent a PROXY header, and trustedProxies does not list its address"))
                 return
@@ -124,7 +125,7 @@ class ProtocolDetector:
             self._let_in(seen)
 
     def eof_received(self) -> bool:
-        """Handle an end of input before anything complete."""
+        """Handle an end of input before the first bytes are complete."""
         return self._connection.eof_received()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -132,7 +133,7 @@ class ProtocolDetector:
         self._connection.connection_lost(error)
 
     def pause_writing(self) -> None:
-        """The peer reads too slowly."""
+        """Called when the peer reads too slowly."""
         self._connection.pause_writing()
 
     def resume_writing(self) -> None:

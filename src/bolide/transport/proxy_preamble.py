@@ -1,7 +1,7 @@
-"""The PROXY preamble, versions 1 and 2, in which a load balancer names the client of a connection.
+"""The PROXY preamble, versions 1 and 2, in which a load balancer sends the address of a connection's client.
 
-Format: HAProxy's "The PROXY protocol" (proxy-protocol.txt), sections 2.1 and 2.2. RocketMQ accepts it on every port
-(NettyRemotingServer.HandshakeHandler), and so does Bolide. No I/O.
+Format: HAProxy's "The PROXY protocol" (proxy-protocol.txt), sections 2.1 and 2.2. Like RocketMQ
+(NettyRemotingServer.HandshakeHandler), Bolide accepts it on every port. No I/O.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from bolide.errors import ProtocolError
 
 V1_PREFIX: Final = b"PROXY "
 V1_MAX: Final = 107
-"""Longest line of version 1 with its CR LF, by the specification."""
+"""Maximum length of a line of version 1 with its CR LF, by the specification."""
 V2_SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 V2_HEADER: Final = 16
 V2_MAX: Final = 2048
 """Maximum number of bytes of addresses and extensions in version 2, whose length field could claim 64 KiB per peer."""
 _ADDRESS_BYTES: Final = {0x11: 4, 0x21: 16}
-"""By family and transport (TCP over IPv4, TCP over IPv6): the size of one address."""
+"""Size of an address in bytes, by family and transport (TCP over IPv4, TCP over IPv6)."""
 
 
 class Preamble:
-    """A complete preamble: its length in bytes and its client, or "" if it names none (UNKNOWN, LOCAL)."""
+    """A complete preamble: its length in bytes and its client, or "" if it contains no client (UNKNOWN, LOCAL)."""
 
     def __init__(self, size: int, ip: str = "", port: int = 0) -> None:
         self.size = size
@@ -32,12 +32,13 @@ class Preamble:
 
 
 def may_begin(data: bytes) -> bool:
-    """Whether `data`, the first bytes of a connection, can still be a preamble."""
+    """Return whether `data`, the first bytes of a connection, can still be a preamble."""
     return data.startswith((V1_PREFIX, V2_SIGNATURE)) or V1_PREFIX.startswith(data) or V2_SIGNATURE.startswith(data)
 
 
 def read_preamble(data: bytes) -> Preamble | None:
-    """The preamble at the start of `data`, None while it is not whole. Raises `ProtocolError` for a bad one."""
+    """Return the preamble at the start of `data`, or None while it is incomplete. Raises `ProtocolError` if it is
+    invalid."""
     if data.startswith(V1_PREFIX):
         return _version_1(data)
     if data.startswith(V2_SIGNATURE):

@@ -1,4 +1,4 @@
-"""A connection that carries bytes without frames, on either side: the replication of logs."""
+"""A connection that carries bytes without frames, for both sides of log replication."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any, Protocol, final
 
 
 class RawOwner(Protocol):
-    """The owner of such connections. All methods are called on the loop."""
+    """The owner of raw connections. All methods are called on the loop."""
 
     def connected(self, connection: RawConnection) -> None:
-        """Called for a new connection, which may be aborted at once."""
+        """Called for a new connection, which may be aborted immediately."""
 
     def received(self, connection: RawConnection, data: bytes) -> None:
-        """Bytes of the peer."""
+        """Called with bytes from the peer."""
 
     def writable(self, connection: RawConnection) -> None:
         """Called after the peer has read most of the unsent bytes."""
@@ -33,7 +33,7 @@ class RawConnection:
         self.remote = ""
         """`ip:port` of the peer."""
         self.paused = False
-        """Whether `write_high` bytes are unsent: do not write more."""
+        """Whether more than `write_high` bytes are unsent: the owner should not write more."""
 
     def connection_made(self, transport: Any) -> None:
         """Handle a new connection."""
@@ -43,7 +43,7 @@ class RawConnection:
         self._owner.connected(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the peer."""
+        """Called with bytes from the peer."""
         if not self._closing:
             self._owner.received(self, data)
 
@@ -57,7 +57,7 @@ class RawConnection:
         self._owner.closed(self)
 
     def pause_writing(self) -> None:
-        """The peer reads too slowly."""
+        """Called when the peer reads too slowly."""
         self.paused = True
 
     def resume_writing(self) -> None:
@@ -68,7 +68,7 @@ class RawConnection:
 
     @property
     def closing(self) -> bool:
-        """Whether the connection neither accepts nor sends bytes any more."""
+        """Whether the connection no longer accepts or sends bytes."""
         return self._closing
 
     def write(self, data: bytes) -> None:
@@ -77,17 +77,17 @@ class RawConnection:
             self._transport.write(data)
 
     def pause_reading(self) -> None:
-        """Read nothing more until `resume_reading`; bytes already received may still arrive."""
+        """Stop reading until `resume_reading`; bytes already received may still arrive."""
         if not self._closing:
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take bytes from the peer again."""
+        """Resume reading."""
         if not self._closing:
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """Close at once; queued bytes are lost."""
+        """Close immediately; queued bytes are lost."""
         self._closing = True
         if self._transport is not None:
             self._transport.abort()

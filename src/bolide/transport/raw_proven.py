@@ -1,4 +1,4 @@
-"""Connections without frames whose peer proves that it knows a secret: the owner gets one once that is done."""
+"""Connections without frames whose peer must prove that it has a secret, before the owner receives the connection."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from bolide.transport.raw_connection import RawConnection, peer_of
 from bolide.world.contract import World
 
 MOST_PENDING: Final = 64
-"""Maximum number of unauthenticated connections. A new one closes the oldest, so idle ones cannot block a slave."""
+"""Maximum number of unauthenticated connections. A new connection closes the oldest, so idle connections cannot block a
+slave."""
 
 PROOF_S: Final = 3.0
 
 
 class Proving:
-    """Between a socket and the connection above, for which it is the transport. It has the methods of
-    asyncio.Protocol. `done(why)` is called with "" once the peer is proven, and with the reason of a failure."""
+    """A layer between a socket and the connection above, for which it is the transport. It has the methods of
+    asyncio.Protocol. `done(why)` is called with "" once the peer has proved itself, or with the reason of a failure."""
 
     def __init__(
         self,
@@ -45,9 +46,9 @@ class Proving:
         self._pending = True
         self._below: Any = None
         self.above: RawConnection | None = None
-        """The connection that carries the peer's data, once the peer is proven."""
+        """The connection that carries the peer's data, or None until the peer has proved itself."""
 
-    # ---- of the loop
+    # ---- called by the loop
 
     def connection_made(self, transport: Any) -> None:
         """Called by the loop when the socket is connected."""
@@ -55,7 +56,7 @@ class Proving:
         self._send_handshake()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the peer."""
+        """Called by the loop with bytes from the peer."""
         try:
             data = self._stream.receive(data)
         except NotProven as error:
@@ -80,19 +81,19 @@ class Proving:
             self.above.connection_lost(error)
 
     def pause_writing(self) -> None:
-        """Called by the loop above the mark of unread bytes."""
+        """Called by the loop when the unsent bytes exceed the high-water mark."""
         if self.above is not None:
             self.above.pause_writing()
 
     def resume_writing(self) -> None:
-        """Called by the loop below the mark again."""
+        """Called by the loop when few bytes are unsent."""
         if self.above is not None:
             self.above.resume_writing()
 
-    # ---- of the connection above
+    # ---- called by the connection above
 
     def write(self, data: bytes) -> None:
-        """Sign and send."""
+        """Sign these bytes and send them."""
         self._below.write(self._stream.seal(data))
 
     def abort(self) -> None:
@@ -100,19 +101,19 @@ class Proving:
         self._below.abort()
 
     def pause_reading(self) -> None:
-        """Pause."""
+        """Stop reading."""
         self._below.pause_reading()
 
     def resume_reading(self) -> None:
-        """Continue."""
+        """Resume reading."""
         self._below.resume_reading()
 
     def set_write_buffer_limits(self, high: int) -> None:
-        """Set the mark of unread bytes."""
+        """Set the high-water mark of unsent bytes."""
         self._below.set_write_buffer_limits(high)
 
     def get_extra_info(self, name: str) -> Any:
-        """Facts of the socket."""
+        """Return information about the socket."""
         return self._below.get_extra_info(name)
 
     # ---- inside
@@ -137,8 +138,8 @@ class Proving:
 
 
 class ProvenPort:
-    """One port. Without `required`, it also serves peers that offer no proof. `refused(peer, why)` is called for each
-    peer that is rejected."""
+    """One port. Without `required`, it also serves peers that do not offer a proof. `refused(peer, why)` is called for
+    each peer that is rejected."""
 
     def __init__(
         self,
@@ -156,11 +157,11 @@ class ProvenPort:
         self.refused = refused
         self.required = required
         self.seconds = seconds
-        """Time in which a peer must have proved itself."""
+        """Time in seconds within which a peer must prove itself."""
         self.pending: dict[Entering, None] = {}
 
     def accepted(self) -> Entering:
-        """The protocol of a new connection."""
+        """Return the protocol for a new connection."""
         return Entering(self)
 
     def stop(self) -> None:
@@ -169,14 +170,14 @@ class ProvenPort:
             one.close()
 
     def secret_of(self, name: str) -> str | None:
-        """The secret of these credentials, or None if they are unknown."""
+        """Return the secret of these credentials, or None if they are unknown."""
         user = self.users.get(name)
         return None if user is None else user.password
 
 
 class Entering:
-    """An accepted connection until its peer has proved itself. If the proof fails, it is closed at the end of its time
-    only: that slows further attempts."""
+    """An accepted connection until its peer has proved itself. If the proof fails, it is closed only when its time has
+    expired, which slows further attempts."""
 
     def __init__(self, port: ProvenPort) -> None:
         self._port = port
@@ -217,7 +218,7 @@ class Entering:
         self._leave()
 
     def close(self, why: str = "") -> None:
-        """Close the connection. The reason is logged, unless one was before."""
+        """Close the connection. Reports the reason, unless a failure was already reported."""
         if why and not self._failed:
             self._refused(why)
         self._leave()
@@ -251,10 +252,9 @@ async def connect_proven(
     credentials: Credentials,
     failed: Callable[[str], None],
 ) -> RawConnection:
-    """Connect to a `ProvenPort`, and return the connection once both sides have proved themselves.
-    `failed(why)` is called if the peer breaks the rules later.
-
-    Raises `OSError`, and `NotProven`, also if the proof takes longer than `PROOF_S`."""
+    """Connect to a `ProvenPort`, and return the connection once both sides have proved themselves. `failed(why)` is
+    called if the peer violates the protocol later. Raises `OSError` if the connection fails, and `NotProven` if the
+    proof fails or takes longer than `PROOF_S`."""
     outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def done(why: str) -> None:
@@ -281,5 +281,5 @@ async def connect_proven(
 
 
 def nonce(world: World) -> bytes:
-    """A random number for one connection."""
+    """Return a random number for one connection."""
     return world.random.getrandbits(8 * NONCE_BYTES).to_bytes(NONCE_BYTES, "big")

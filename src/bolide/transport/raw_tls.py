@@ -1,4 +1,4 @@
-"""TLS of accepted connections without frames: the owner learns of a connection when its handshake is complete."""
+"""TLS of accepted connections without frames: the owner receives a connection when its handshake is complete."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from bolide.transport.tls_contexts import RenewedContext
 
 HANDSHAKE_S: Final = 10.0
 MOST_HANDSHAKE: Final = 256 * 1024
-"""Bytes of a handshake; chains of certificates are long."""
+"""Maximum size of a handshake in bytes; certificate chains are long."""
 MOST_SHAKING: Final = 64
-"""Maximum number of concurrent handshakes. A new one closes the oldest, so idle ones cannot block a slave."""
+"""Maximum number of concurrent handshakes. A new connection closes the oldest, so idle connections cannot block a
+slave."""
 
 
 class RawTls:
@@ -28,10 +29,10 @@ class RawTls:
         self.made = made
         self.refused = refused
         self.shaking: dict[Shaking, None] = {}
-        """Connections whose handshake is not done."""
+        """Connections with an incomplete handshake."""
 
     def accepted(self) -> Shaking:
-        """The protocol of a new connection."""
+        """Return the protocol for a new connection."""
         return Shaking(self)
 
     def stop(self) -> None:
@@ -41,8 +42,8 @@ class RawTls:
 
 
 class Shaking:
-    """A layer between TLS and the connection, for which it is the transport. For `TlsLayer` it has the methods of
-    `ServerConnection`, for the loop those of asyncio.Protocol."""
+    """A layer between TLS and the connection, for which it is the transport. It has the methods of `ServerConnection`
+    for `TlsLayer`, and of asyncio.Protocol for the loop."""
 
     def __init__(self, port: RawTls) -> None:
         self._port = port
@@ -51,7 +52,7 @@ class Shaking:
         self._below: Any = None
         self._timer: asyncio.TimerHandle | None = None
 
-    # ---- of the loop
+    # ---- called by the loop
 
     def connection_made(self, transport: Any) -> None:
         """Handle a new connection."""
@@ -70,7 +71,7 @@ class Shaking:
             self._above.connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the peer, decrypted."""
+        """Called with decrypted bytes from the peer."""
         self._begin()
         if self._above is not None:
             self._above.data_received(data)
@@ -81,7 +82,7 @@ class Shaking:
         return False
 
     def pause_writing(self) -> None:
-        """The peer reads too slowly."""
+        """Called when the peer reads too slowly."""
         if self._above is not None:
             self._above.pause_writing()
 
@@ -90,7 +91,7 @@ class Shaking:
         if self._above is not None:
             self._above.resume_writing()
 
-    # ---- of the layer
+    # ---- called by the layer
 
     def keeps(self, size: int) -> None:
         """Record the number of bytes of an incomplete record or handshake."""
@@ -105,14 +106,14 @@ class Shaking:
             self._port.refused(peer_of(self._below), str(error))
         self.abort()
 
-    # ---- of the connection above
+    # ---- called by the connection above
 
     def write(self, data: bytes) -> None:
-        """Encrypt and send."""
+        """Encrypt these bytes and send them."""
         self._layer.write(data)
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection without waiting for the peer."""
         self._shaken()
         self._below.close()  # the last bytes of the layer, such as an alert, may still be sent
 

@@ -1,5 +1,5 @@
-"""Texts for the causes of connection failures. Never empty, although TLS to a plain port gives an error without a
-text."""
+"""Texts for the causes of connection failures. They are never empty, although TLS to a port without TLS fails with an
+error without text."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from bolide.errors import ConnectionLost
 
 
 def cannot_connect(address: str, error: OSError, encrypted: bool = False) -> ConnectionLost:
-    """Return the error for a failed connection attempt; `encrypted` if TLS was to be used."""
+    """Return the error for a failed connection attempt; `encrypted` is whether TLS was requested."""
     if encrypted and isinstance(error, ssl.SSLError | ConnectionResetError | ConnectionAbortedError | BrokenPipeError):
         return tls_failed(address, error)
     return ConnectionLost(f"cannot connect to {address}: {reason_of(error)}")
 
 
 def tls_failed(address: str, error: OSError) -> ConnectionLost:
-    """The error for a TLS handshake that failed."""
+    """Return the error for a failed TLS handshake."""
     trusted = isinstance(error, ssl.SSLCertVerificationError)
     hint = "" if trusted else ": is TLS expected there?"
     return ConnectionLost(f"TLS with {address} failed: {reason_of(error)}{hint}")
 
 
 def no_connection_in_time(address: str, timeout: float, encrypted: bool = False) -> ConnectionLost:
-    """The error for a connection that was not made within `timeout` seconds."""
+    """Return the error for a connection that was not established within `timeout` seconds."""
     hint = ", or did not finish the TLS handshake: is TLS expected there?" if encrypted else ""
     return ConnectionLost(f"{address} did not accept a connection within {timeout:g} s{hint}")
 
 
 def lost(address: str, reason: str, *, answered: bool, encrypted: bool) -> ConnectionLost:
-    """Return the error for a lost connection. `answered`: whether the peer ever sent anything. A port that requires TLS
-    closes a plain connection silently, or with an alert (record type 21)."""
+    """Return the error for a lost connection. `answered` is whether the peer ever sent a byte. A port that requires TLS
+    closes an unencrypted connection silently, or with an alert (record type 21)."""
     plain = " before any answer: does the port require TLS, which this client does not use?"
     hint = "" if answered or encrypted else plain
     return ConnectionLost(f"the connection to {address} was {reason}{hint}")
 
 
 def is_tls_alert(data: bytes) -> bool:
-    """Whether the first bytes of a peer are a TLS alert (RFC 8446 5.1): type 21, major version 3."""
+    """Return whether the first bytes of a peer are a TLS alert (RFC 8446 5.1): type 21, major version 3."""
     return data[:2] == b"\x15\x03"
 
 

@@ -1,8 +1,8 @@
-"""The server side of a remoting connection with asyncio: sockets in, commands out, frames back, with limits.
+"""The server side of a remoting connection with asyncio: reads commands from sockets and writes frames, with limits.
 
-`remoting.connection` handles frames, the owner handles commands. This module handles what concerns the socket: the
-peer's address, back-pressure, and idle time (idle connections are closed after 120 s, as in RocketMQ's
-NettyServerConfig). An invalid frame closes its connection and logs one line.
+`remoting.connection` handles frames, and the owner handles commands. This module handles the socket: the peer's
+address, back-pressure, and idle time (idle connections are closed after 120 s, as in RocketMQ's NettyServerConfig). An
+invalid frame closes its connection and logs one line.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ class Owner(Protocol):
         """Called for a new connection; returns the object for it, or None to reject it."""
 
     def received(self, peer: Any, commands: list[Command]) -> None:
-        """Commands of one read, in order."""
+        """Called with the commands of one read, in order."""
 
     def bad_frame(self, peer: Any, error: Exception) -> None:
         """Called when the peer violated the protocol; its connection is being closed."""
 
     def proxied(self, peer: Any, connection: ServerConnection) -> None:
-        """Called when a load balancer named its client before any command: the address has changed."""
+        """Called before any command when a load balancer has sent the address of its client, which replaces the
+        previous one."""
 
     def caught_up(self, peer: Any) -> None:
         """Called when a slow peer (see the result of `write`) has read most of the unsent bytes."""
@@ -39,7 +40,7 @@ class Owner(Protocol):
 
 
 class Taker(Protocol):
-    """Gets frames before they are decoded, and may handle them directly."""
+    """Receives frames before they are decoded, and may handle them directly."""
 
     def take(self, peer: Any, data: bytes, long: tuple[bytes, bytes] | None) -> int:
         """Handle the first frames of a read: `long` (head and body of a frame), then the frames at the start of `data`.
@@ -51,7 +52,8 @@ class Taker(Protocol):
 
 @final
 class ServerConnection:
-    """One accepted connection. Not a subclass of asyncio.Protocol, so that it can be compiled; it has its methods."""
+    """One accepted connection. It has the methods of asyncio.Protocol, but is not a subclass, so that it can be
+    compiled."""
 
     def __init__(
         self, owner: Owner, max_frame: int, write_high: int, write_limit: int, frames: Unfinished | None = None
@@ -77,9 +79,9 @@ class ServerConnection:
         self.used: bool = False
         """Whether bytes were sent or received since `idle_since` was set; see the node's idle sweep."""
         self.idle_since: int = 0
-        """When the node's idle sweep last found the connection in use (ms since epoch)."""
+        """Time in ms since the epoch at which the node's idle sweep last found the connection in use."""
 
-    # ---- what asyncio calls
+    # ---- called by asyncio
 
     def connection_made(self, transport: Any) -> None:
         """Handle a new connection."""
@@ -118,7 +120,7 @@ class ServerConnection:
             self._owner.received(self._peer, commands)
 
     def _take_first(self, data: bytes) -> list[Command]:
-        """The commands that the taker left."""
+        """Return the commands that the taker did not handle."""
         core = self._core
         self._took = False
         frames = core.gather(data)
@@ -151,7 +153,7 @@ class ServerConnection:
             self._owner.closed(peer)
 
     def pause_writing(self) -> None:
-        """The peer reads too slowly: accept no further requests from it until it has caught up."""
+        """Called when the peer reads too slowly: do not read further requests from it until it has caught up."""
         self._choked = True
         if not self._closing:
             self._transport.pause_reading()
@@ -164,11 +166,11 @@ class ServerConnection:
                 self._transport.resume_reading()
             self._owner.caught_up(self._peer)
 
-    # ---- what the ingress calls, before any frame
+    # ---- called by the ingress, before any frame
 
     @property
     def closing(self) -> bool:
-        """Whether the connection does not accept frames any more."""
+        """Whether the connection no longer accepts frames."""
         return self._closing
 
     def set_client_address(self, ip: str, port: int) -> None:
@@ -178,11 +180,11 @@ class ServerConnection:
         self._owner.proxied(self._peer, self)
 
     def replace_transport(self, transport: Any) -> None:
-        """Write through another transport from now on, which encrypts."""
+        """Write through another transport, which encrypts."""
         self._transport = transport
 
     def keeps(self, size: int) -> None:
-        """`size` bytes before or below the frames are incomplete: a preamble, a handshake, a record of TLS."""
+        """Record `size` bytes of an incomplete preamble, TLS handshake or TLS record, before or below the frames."""
         total = size + self._core.buffered_bytes
         if total != self._unfinished and not self._closing:
             self._unfinished = total
@@ -194,13 +196,13 @@ class ServerConnection:
         if not self._closing:
             self._bad(error)
 
-    # ---- what the owner calls
+    # ---- called by the owner
 
     def write(self, frames: list[Any], bodies: bool = False) -> int:
-        """Send these buffers in one write; with `bodies` among them they are not joined by copying. A peer that leaves
-        more than the limit unread is disconnected.
+        """Send these buffers in one write. If they contain `bodies`, they are not joined by copying.
 
-        Returns the bytes left unread once they are more than the high-water mark, else 0.
+        Disconnects a peer that leaves more than the limit unread. Returns the number of unread bytes if it exceeds the
+        high-water mark, else 0.
         """
         if self._closing or not frames:
             return 0
@@ -224,7 +226,7 @@ class ServerConnection:
         return unread
 
     def pause_reading(self) -> None:
-        """Stop reading until `resume_reading`: the peer asks faster than it reads."""
+        """Stop reading until `resume_reading`: the peer sends requests faster than it reads responses."""
         self._held_back = True
         if not self._closing and not self._choked:
             self._transport.pause_reading()
@@ -257,7 +259,7 @@ class ServerConnection:
             self.close()
 
     def abort(self) -> None:
-        """Close at once; queued bytes are lost."""
+        """Close immediately; queued bytes are lost."""
         self._closing = True
         self._transport.abort()
 
@@ -271,10 +273,10 @@ class ServerConnection:
 
 
 class FirstBytes(Protocol):
-    """Examines a connection's first bytes; see `transport.protocol_detector`, which knows this module."""
+    """Examines a connection's first bytes; see `transport.protocol_detector`, which imports this module."""
 
     def detector(self, connection: ServerConnection) -> Any:
-        """The asyncio protocol that receives them."""
+        """Return the asyncio protocol that receives the first bytes."""
 
 
 def accepting(
@@ -287,7 +289,7 @@ def accepting(
 ) -> Callable[[], Any]:
     """Return the protocol factory for connections to a port of `owner` (`bolide.world.contract.BoundPort.serve`).
 
-    Without an `ingress` the first bytes must be a frame. `frames` limits the incomplete frames stored by all
+    Without an `ingress`, the first bytes must be a frame. `frames` limits the incomplete frames stored by all
     connections together. The protocol is duck-typed: a native class cannot inherit asyncio.Protocol.
     """
 

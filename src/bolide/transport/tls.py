@@ -1,7 +1,7 @@
 """TLS of one accepted connection, between its socket and its `ServerConnection`.
 
-Over memory buffers (`ssl.MemoryBIO`), since the first bytes were read before it was known that they are TLS, and no
-event loop's `start_tls` takes bytes that were read already. The loop's transport below does all of the sending.
+Uses memory buffers (`ssl.MemoryBIO`), because the first bytes were read before they were recognized as TLS, and no
+event loop's `start_tls` accepts bytes that were already read. The loop's transport below sends all bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bolide.errors import ProtocolError
 HEADER: Final = 5
 """Bytes before each record: its type, a version, and its length in the last two."""
 PIECE: Final = 256 * 1024
-"""Bytes decrypted at a time."""
+"""Maximum number of bytes per decryption."""
 
 
 class TlsRecords:
@@ -26,7 +26,8 @@ class TlsRecords:
         self._kept = 0
 
     def feed(self, data: bytes) -> int:
-        """Take the next bytes of the stream; how many there are so far of the record that is not whole."""
+        """Process the next bytes of the stream. Return the number of received bytes of the last record if it is
+        incomplete, else 0."""
         at = 0
         while at < len(data):
             if self._left:
@@ -44,7 +45,7 @@ class TlsRecords:
 
 
 class TlsLayer:
-    """Protocol to the loop's transport below, transport to the connection above; it has the methods of both."""
+    """Protocol of the loop's transport below, and transport of the connection above. It has the methods of both."""
 
     def __init__(self, transport: Any, connection: Any, context: ssl.SSLContext) -> None:
         self._below = transport
@@ -54,11 +55,11 @@ class TlsLayer:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._records = TlsRecords()
         self._shaken = 0
-        """Bytes of a handshake that is not done."""
+        """Number of bytes of the incomplete handshake."""
         self._open = False
         self._closed = False
 
-    # ---- what the loop's transport calls
+    # ---- called by the loop's transport
 
     @property
     def open(self) -> bool:
@@ -66,7 +67,7 @@ class TlsLayer:
         return self._open
 
     def connection_made(self, transport: Any) -> None:
-        """Never called: the connection was made before TLS was known."""
+        """Never called: the connection was made before TLS was detected."""
 
     def data_received(self, data: bytes) -> None:
         """Process encrypted bytes of the peer: pass on the plaintext, send handshake responses."""
@@ -84,7 +85,7 @@ class TlsLayer:
             self._above.keeps(self._shaken)
             return
         except ssl.SSLError as error:
-            self._send()  # send the alert that tells the peer the reason
+            self._send()  # send the alert with the reason to the peer
             self._closed = True
             self._above.refuse(ProtocolError(f"TLS failed: {error.reason or error}"))
             return
@@ -97,7 +98,7 @@ class TlsLayer:
             self.close()
 
     def eof_received(self) -> bool:
-        """The peer stopped sending."""
+        """Called when the peer has stopped sending."""
         self._above.eof_received()
         return False
 
@@ -107,14 +108,14 @@ class TlsLayer:
         self._above.connection_lost(error)
 
     def pause_writing(self) -> None:
-        """The peer reads too slowly."""
+        """Called when the peer reads too slowly."""
         self._above.pause_writing()
 
     def resume_writing(self) -> None:
         """Resume after the peer has read enough."""
         self._above.resume_writing()
 
-    # ---- what the connection above calls
+    # ---- called by the connection above
 
     def write(self, data: bytes) -> None:
         """Encrypt and send. Ignored before the end of the handshake, because no request can have arrived."""
@@ -140,12 +141,12 @@ class TlsLayer:
                 try:
                     self._tls.unwrap()
                 except ssl.SSLError:
-                    pass  # our close_notify is written; do not wait for the peer's
+                    pass  # our close_notify is written; do not wait for the peer's close_notify
             self._send()
         self._below.close()
 
     def abort(self) -> None:
-        """Close at once; queued bytes are lost."""
+        """Close immediately; queued bytes are lost."""
         self._closed = True
         self._below.abort()
 
@@ -154,7 +155,7 @@ class TlsLayer:
         self._below.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take from the socket again."""
+        """Resume reading from the socket."""
         self._below.resume_reading()
 
     def set_write_buffer_limits(self, high: int) -> None:
@@ -162,7 +163,7 @@ class TlsLayer:
         self._below.set_write_buffer_limits(high=high)
 
     def get_write_buffer_size(self) -> int:
-        """Number of encrypted bytes not sent yet."""
+        """Return the number of encrypted bytes that are not sent yet."""
         return int(self._below.get_write_buffer_size())
 
     # ---- inside

@@ -1,6 +1,6 @@
 """SSL contexts from PEM files, for the servers' ports and for connections to name servers.
 
-Keys are those of the servers' settings (Java's tls.server.* and tls.client.*, TlsSystemConfig and TlsHelper).
+Errors contain the keys of the servers' settings (Java's tls.server.* and tls.client.*, TlsSystemConfig and TlsHelper).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class RenewedContext:
         self._paths = tuple(expanded(path) for path in paths if path)
         self._seen = self._marks()
         self.context = make()
-        """For new connections; open ones keep theirs."""
+        """The context for new connections. Open connections keep theirs."""
         self.ends = self._ends()
         """Expiry of the first certificate of each file, in ms since 1970, by path."""
 
     def look(self) -> bool:
-        """Read the files again if one has changed; return whether the context is new. Blocks on disk.
+        """Reload the files if one has changed. Return whether the context is new. Blocks on disk.
 
-        Raises `ConfigError` if they are invalid. The context then stays, and the files are read again after the next
-        change, because the second file of a pair may change a moment after the first.
+        Raises `ConfigError` if the files are invalid. The context is then unchanged, and the files are reloaded after
+        their next change, because the second file of a pair may change shortly after the first.
         """
         marks = self._marks()
         if marks == self._seen:
@@ -48,7 +48,7 @@ class RenewedContext:
         found: dict[str, int] = {}
         for path in self._paths:
             try:
-                with FileIO(path) as file:  # as ssl does: from this machine's disk
+                with FileIO(path) as file:  # like ssl, from this machine's disk
                     end = certificate_end(file.readall().decode("ascii", "replace"))
             except OSError:
                 continue
@@ -84,9 +84,10 @@ def client_context(
 ) -> ssl.SSLContext:
     """Return a client context for TLS 1.2 and 1.3. Raises `ConfigError` with the invalid key.
 
-    `auth_server` False accepts any certificate, as Java's clients do by default; True requires one signed by an
-    authority in `trust_cert_path` (a PEM file; "" = this machine's). The certificate's name is compared with the
-    address only with `check_name` and `auth_server`: routes contain addresses, and Java does not compare them either.
+    If `auth_server` is False, any certificate is accepted, as by Java's clients by default. Otherwise it must be signed
+    by an authority in `trust_cert_path` (a PEM file, or "" for this machine's authorities). The certificate's name is
+    compared with the address only with `check_name` and `auth_server`: routes contain addresses, and Java does not
+    compare them either.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -108,7 +109,8 @@ def server_context(
 ) -> ssl.SSLContext:
     """Return a server context for TLS 1.2 and 1.3 from PEM files. Raises `ConfigError` with the invalid key.
 
-    `client_auth`: "none", "optional" or "require" a client certificate, signed by an authority in `trust_cert_path`.
+    `client_auth`: a client certificate is not requested ("none"), "optional", or required ("require"). It must be
+    signed by an authority in `trust_cert_path`.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -124,12 +126,12 @@ def server_context(
 def load_pair(
     context: ssl.SSLContext, cert_key: str, cert_path: str, key_key: str, key_path: str, password: str
 ) -> None:
-    """A certificate and its private key, from the settings of these names. Raises `ConfigError`."""
+    """Load a certificate and its private key, from the settings with these names. Raises `ConfigError`."""
     for key, path in ((cert_key, cert_path), (key_key, key_path)):
         if not path:
             raise ConfigError(f"{key} is missing: set both a certificate ({cert_key}) and its private key ({key_key})")
     try:
-        # A callable, so that an encrypted key without a password fails instead of asking at the terminal.
+        # A callable, so that an encrypted key without a password fails instead of prompting at the terminal.
         context.load_cert_chain(pem_file(cert_key, cert_path), pem_file(key_key, key_path), lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
         raise ConfigError(
@@ -147,7 +149,7 @@ def load_trust(context: ssl.SSLContext, key: str, path: str) -> None:
 
 
 def pem_file(key: str, path: str) -> str:
-    """The path of an existing file. Raises `ConfigError`."""
+    """Return the path of an existing file. Raises `ConfigError`."""
     full = expanded(path)
     if not full.is_file():
         raise ConfigError(f"{key} = {path!r} is not a file: give the path of a PEM file")

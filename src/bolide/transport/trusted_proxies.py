@@ -13,14 +13,15 @@ from bolide.errors import ConfigError
 
 
 class TrustedProxies:
-    """A list of addresses and networks. Raises `ConfigError` if one cannot be read."""
+    """A list of addresses and networks. Raises `ConfigError` if one is invalid."""
 
     def __init__(self, text: str = "") -> None:
-        """`text`: addresses and networks such as `10.0.0.7, 10.1.0.0/16`; empty: none is trusted."""
+        """`text` contains addresses and networks, such as `10.0.0.7, 10.1.0.0/16`. If it is empty, no address is
+        trusted."""
         self._networks = [_network(part.strip(), text) for part in text.split(",") if part.strip()]
 
     def trusts(self, address: str) -> bool:
-        """Whether a peer with this address, without its port, may send the header."""
+        """Return whether a peer with this address, given without a port, may send the header."""
         if not self._networks:
             return False
         try:

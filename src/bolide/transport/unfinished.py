@@ -1,8 +1,9 @@
 """Limits the memory for incomplete frames of all connections of one node.
 
-A PROXY preamble, and the handshake and records of TLS, count as part of the frame that they precede or contain. A frame
-normally arrives within moments; an incomplete one belongs to a peer that stalls. So the connection with the oldest
-frame is closed if the limit is exceeded, and any connection whose frame takes too long. Compiled by mypyc.
+A PROXY preamble, and the handshake and records of TLS, are treated as part of the frame that they precede or contain. A
+frame normally arrives within a short time; one that stays incomplete belongs to a stalled peer. So the connection with
+the oldest incomplete frame is closed if the limit is exceeded, and any connection whose frame takes too long. Compiled
+by mypyc.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ class Unfinished:
         self.limit: int = limit
         self.seconds: float = seconds
         self.size: int = 0
-        """Bytes kept now."""
+        """Number of bytes stored now."""
         self._clock: Callable[[], float] = clock
         self._frames: dict[Any, tuple[int, float]] = {}
         """Connection -> (bytes, time when its frame started), the oldest frame first."""
 
     def note(self, connection: Any, size: int, begins: bool) -> None:
-        """Record the bytes that a connection stores of an incomplete frame; `begins` if the frame is new."""
+        """Record the bytes that a connection stores of an incomplete frame; `begins` is whether the frame is new."""
         known = self._frames.get(connection)
         began = -1.0
         if known is not None:
