@@ -1,1 +1,1 @@
-"""The remoting protocol: bytes in, commands out, and back; no sockets."""
+"""The remoting protocol: converts bytes to commands and commands to bytes, without sockets."""

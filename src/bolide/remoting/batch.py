@@ -1,7 +1,7 @@
 """The body of a batch: the concatenated messages of one send (MessageDecoder.java, encodeMessages).
 
-Each is ``int32 size | int32 magic | int32 CRC | int32 flag | int32 body length | body | int16 properties length |
-properties``. Magic and CRC are written as 0 and ignored; the broker computes its own. The size includes itself.
+Each message is ``int32 size | int32 magic | int32 CRC | int32 flag | int32 body length | body | int16 properties length
+| properties``. Magic and CRC are written as 0 and ignored; the broker computes them. The size includes itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ELEMENT_FIXED: Final = 22  # bytes of an element with neither body nor propertie
 
 @final
 class BatchMessage:
-    """One message of a batch. flag: the application's int32; properties: the raw property text, UTF-8."""
+    """One message of a batch. `flag` is the application's int32, `properties` the encoded property text in UTF-8."""
 
     def __init__(self, flag: int, body: bytes, properties: bytes) -> None:
         self.flag = flag
@@ -28,7 +28,8 @@ class BatchMessage:
 
 
 def encode_batch(messages: list[BatchMessage]) -> bytes:
-    """The body of a batch. Raises BodyError for properties beyond 32,767 bytes, naming the message."""
+    """Return the body of a batch. Raises `BodyError`, which names the message, for properties of more than 32,767
+    bytes."""
     w = BytesWriter()
     for number, message in enumerate(messages):
         body = message.body
@@ -50,7 +51,7 @@ def encode_batch(messages: list[BatchMessage]) -> bytes:
 
 
 def decode_batch(data: bytes, most: int = 1 << 31) -> list[BatchMessage]:
-    """Decode the messages of a batch body. Raises BodyError if a length is invalid, because later ones cannot be
+    """Decode the messages of a batch body. Raises `BodyError` if a length is invalid, because later lengths cannot be
     trusted then, or if there are more than `most` messages."""
     messages: list[BatchMessage] = []
     end: i64 = len(data)

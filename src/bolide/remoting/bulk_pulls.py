@@ -1,7 +1,7 @@
 """Extension field of Bolide in a pull: the maximum size of the response to a reader of whole queues.
 
-A broker limits the messages in each response (RocketMQ's defaults: 32 from memory, 8 from further back). This suffices
-for consumers, but a reader of millions of messages spends most of its time on requests. With this field Bolide's broker
+A broker limits the messages in each response (RocketMQ's defaults: 32 from memory, 8 from disk). This suffices for
+consumers, but a reader of millions of messages spends most of its time on requests. With this field Bolide's broker
 applies `bulkPullCount` and `bulkPullBytes` instead, and does not exceed the number in the field, except with a single
 message. RocketMQ's brokers ignore it.
 """
@@ -27,7 +27,7 @@ def bulk_ext(most: int = BULK_BYTES) -> dict[str, str]:
 def bulk_bytes(pull: Command) -> int:
     """Return the maximum size of the response to a bulk pull in bytes.
 
-    It is 0 for an ordinary pull, and for a field with anything but a positive int32.
+    It is 0 for an ordinary pull, and if the field is not a positive int32.
     """
     raw = pull.raw_ext
     if raw and _QUOTED not in raw:

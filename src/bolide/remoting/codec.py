@@ -1,6 +1,6 @@
 """Encodes responses and requests for one kind of connection: the last step before the socket.
 
-Before this step a response is a value. Its code and remark may change: a send is late, or its topic is not on disk.
+Before this step, a response is a value. Its code and remark may still change, for example if a send times out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class WireCodec:
     def encode(self, message: Outgoing) -> list[Buffer]:
         """Return the frame of a message in pieces, to be sent in this order. The records of a pull are not copied.
 
-        A response that cannot be encoded becomes an error. Raises FrameError or ValueError for such a request.
+        A response that cannot be encoded becomes an error. Raises `FrameError` or `ValueError` for a request that
+        cannot be encoded.
         """
         if isinstance(message, EncodedResponses):
             return [message.frames if message.code == SUCCESS else changed(message)]

@@ -1,7 +1,7 @@
 """All codes of the remoting protocol by name (RequestCode.java, ResponseCode.java, LanguageCode.java).
 
 Request and response codes share the ``code`` field of the header and overlap, so a number is ambiguous without bit 0 of
-``flag``. Where 4.9 and 5.x gave one number two meanings (209 to 211), the name is that of 5.x. Not compiled, because
+``flag``. If a number has different meanings in 4.9 and 5.x (209 to 211), it has the name of 5.x. Not compiled, because
 the tables of names are built from the module.
 """
 
@@ -189,7 +189,7 @@ REQUEST_NAMES: Final[dict[int, str]] = {
     value: name for name, value in list(globals().items()) if name.isupper() and isinstance(value, int)
 }
 
-# Responses. The negative ones are made up by a Java client's own RPC layer and never cross the wire.
+# Responses. Negative codes are created by the RPC layer of a Java client and never sent.
 RPC_TIME_OUT: Final = -1006
 RPC_SEND_TO_CHANNEL_FAILED: Final = -1004
 RPC_ADDR_IS_NULL: Final = -1002
@@ -273,7 +273,7 @@ FLAG_ONEWAY: Final = 2
 JSON_TYPE: Final = 0
 BINARY_TYPE: Final = 1
 
-# Header `version`: the ordinal of a release in MQVersion.java. Only those by which behaviour differs.
+# Header `version`: the ordinal of a release in MQVersion.java. Only releases between which the behaviour differs.
 VERSION_3_0_11: Final = 37
 VERSION_3_4_9: Final = 121
 VERSION_4_1_0_SNAPSHOT: Final = 232
@@ -319,24 +319,26 @@ RETRIED_CODES: Final = frozenset(
         GO_AWAY,
     }
 )
-"""Responses after which a producer sends again, to another broker if there is one (docs/protocol/behaviour.md 8)."""
+"""Response codes after which a producer resends a message, to another broker if there is one
+(docs/protocol/behaviour.md 8)."""
 
 
 def request_name(code: int) -> str:
-    """Return the name of a request code, or ``REQUEST_<n>`` if RocketMQ has none."""
+    """Return the name of a request code, or ``REQUEST_<n>`` if RocketMQ does not define it."""
     return REQUEST_NAMES.get(code) or f"REQUEST_{code}"
 
 
 def response_name(code: int) -> str:
-    """Return the name of a response code, or ``RESPONSE_<n>`` if RocketMQ has none."""
+    """Return the name of a response code, or ``RESPONSE_<n>`` if RocketMQ does not define it."""
     return RESPONSE_NAMES.get(code) or f"RESPONSE_{code}"
 
 
 def language_name(code: int) -> str:
-    """The name of a language code; an unknown number reads as OTHER."""
+    """Return the name of a language code, or OTHER if it is unknown."""
     return LANGUAGES[code] if 0 <= code < len(LANGUAGES) else "OTHER"
 
 
 def language_code(name: str) -> int:
-    """Return the code of a language name in any case, or OTHER (Java gets null, and cannot respond then)."""
+    """Return the code of a language name, ignoring case, or OTHER if it is unknown. Java reads null, and cannot respond
+    then."""
     return _LANGUAGE_CODES.get(name.upper(), OTHER)

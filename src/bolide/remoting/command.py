@@ -1,13 +1,15 @@
 """One command of the remoting protocol: a request, or the response to one, and its bytes (RemotingCommand.java).
 
-A frame is ``int32 length | byte type | int24 header length | header | body``, the length counting what follows it.
-The header is JSON (type 0) or the binary form of RocketMQSerializable.java (type 1); any frame may use either.
+A frame is ``int32 length | byte type | int24 header length | header | body``. The length counts the bytes after it. The
+header is JSON (type 0) or the binary form of RocketMQSerializable.java (type 1); any frame may use either.
+
 Rules of this file:
-1. a length is trusted only after it was compared with what is really there;
-2. the extension fields of a JSON header stay raw text until they are used (`Command.ext`), those of a binary header are
-   read at once, because a torn entry makes the whole frame wrong and must close the connection (an empty value is
-   null there, so such an entry is dropped, as Java's maps cannot tell it from an absent one);
-3. what the strict decoder rejects is read again the way Java reads it, and only then rejected.
+
+1. A length is trusted only after a comparison with the number of bytes that follow.
+2. The extension fields of a JSON header stay raw text until they are used (`Command.ext`). The fields of a binary
+   header are read immediately, because a torn entry makes the whole frame invalid and must close the connection. An
+   empty value is null there, so its entry is dropped: Java's maps do not distinguish it from an absent entry.
+3. A header that the strict decoder rejects is re-read like Java reads it, and rejected only if that also fails.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class Command:
     `code`: request or response code, depending on `flag`. `opaque`: matches a response to its request (int32). `flag`:
     bit 0 response, bit 1 oneway. `language`: code of codes.LANGUAGES. `version`: ordinal of the sender's release.
     `remark`: free text or None. `body`: may be b"". `serialize_type`: 0 JSON, 1 binary. `raw_ext`: received JSON text
-    of the extension fields, b"" without extension fields or after `ext()` has decoded them.
+    of the extension fields, b"" if there are no extension fields, or if they were passed as `ext`.
     """
 
     def __init__(
@@ -75,9 +77,9 @@ class Command:
         self.serialize_type = serialize_type
         self.raw_ext = raw_ext
         self._ext = ext
-        # of a broker's gate, for objects that a handler finds; None allows everything
+        # set by a broker's authorizer, for objects that a handler finds; None allows every object
         self.permit: Permit | None = None
-        # Java writes an empty extFields for a header object without values, and a Java producer needs to find one.
+        # Java writes an empty extFields for a header object without values, and a Java producer requires it.
         self._writes_empty_ext = ext is not None
 
     @property
@@ -117,7 +119,7 @@ def make_request(
     language: int = PYTHON,
     version: int = VERSION_5_5_0,
 ) -> Command:
-    """A request to send. `opaque` must be unique among the requests in flight on its connection."""
+    """Return a request to send. `opaque` must be unique among the requests in flight on its connection."""
     flag = FLAG_ONEWAY if oneway else 0
     command = Command(code, opaque=opaque, flag=flag, serialize_type=serialize_type, body=body, ext=ext)
     command.language = language
@@ -141,7 +143,7 @@ def make_response(
 
 
 def decode_ext(raw: bytes) -> dict[str, str]:
-    """Extension fields from their JSON text, read as Java reads them. Raises FrameError if it is not an object."""
+    """Decode extension fields from their JSON text, like Java. Raises `FrameError` if the text is not an object."""
     if not raw:
         return {}
     try:
@@ -176,7 +178,7 @@ def _lenient(raw: bytes) -> Any:
 
 
 def decode_json_header(header: bytes, body: bytes) -> Command:
-    """A command from its JSON header. Raises FrameError."""
+    """Decode a command from its JSON header. Raises `FrameError`."""
     try:
         envelope: Any = ENVELOPE_DECODER.decode(header)
     except (ValueError, RecursionError):
@@ -205,7 +207,7 @@ def decode_json_header(header: bytes, body: bytes) -> Command:
 
 
 def _decode_json_slowly(header: bytes, body: bytes) -> Command:
-    """Decode the header again with Java's leniency: numbers as text, language by ordinal, single quotes."""
+    """Decode the header as leniently as Java: numbers as text, language by ordinal, single quotes."""
     value: Any = _lenient(header)
     if not isinstance(value, dict):
         raise FrameError("a header must be a JSON object; the connection is closed")
@@ -232,7 +234,7 @@ def _decode_json_slowly(header: bytes, body: bytes) -> Command:
 
 
 def _header_int(header: dict[str, Any], key: str) -> int:
-    """An int32 of a leniently read header, or 0 if absent, as Java's field keeps its default."""
+    """Return an int32 of a leniently read header, or 0 if it is absent, because Java's field then has its default."""
     value = header.get(key)
     if value is None or value == "":
         return 0
@@ -246,7 +248,7 @@ def _header_int(header: dict[str, Any], key: str) -> int:
 
 
 def decode_binary_header(header: bytes, body: bytes) -> Command:
-    """A command from its binary header. Raises FrameError for any length that goes beyond the header."""
+    """Decode a command from its binary header. Raises `FrameError` if a length exceeds the header."""
     end: i64 = len(header)
     if end < BINARY_FIXED:
         raise FrameError(f"a binary header has at least {BINARY_FIXED} bytes, this one {len(header)}")
@@ -285,7 +287,8 @@ def decode_binary_header(header: bytes, body: bytes) -> Command:
 
 
 def _read_binary_ext(header: bytes, at: i64, end: i64, ext: dict[str, str]) -> None:
-    """Entries ``int16 key length | key | int32 value length | value``; an empty key or value reads as null: absent."""
+    """Read entries ``int16 key length | key | int32 value length | value``. Omits entries with an empty key or
+    value."""
     while at < end:
         if end - at < 2:
             raise FrameError("a field of a binary header is truncated; the connection is closed")
@@ -305,19 +308,19 @@ def _read_binary_ext(header: bytes, at: i64, end: i64, ext: dict[str, str]) -> N
 
 
 def encode(command: Command) -> bytes:
-    """The whole frame of a command, in its own serialize type. Raises FrameError when a length does not fit."""
+    """Return the whole frame of a command, in its serialize type. Raises `FrameError` if a length does not fit."""
     return encode_head(command, len(command.body)) + command.body
 
 
 def encode_head(command: Command, body_size: int) -> bytes:
-    """The frame of a command up to its body, which the caller sends after it: `body_size` bytes, not copied here."""
+    """Return the frame of a command up to its body of `body_size` bytes, which the caller sends afterwards."""
     if command.serialize_type == BINARY_TYPE:
         return frame_head(_binary_header(command), BINARY_TYPE, body_size)
     return frame_head(_json_header(command), JSON_TYPE, body_size)
 
 
 def frame_head(header: bytes, serialize_type: int, body_size: int) -> bytes:
-    """Eight bytes of lengths and type, and the header."""
+    """Return eight bytes of lengths and type, and the header."""
     header_size = len(header)
     if header_size > MAX_HEADER:
         raise FrameError(f"a header of {header_size} bytes does not fit its 24-bit length; send fewer properties")
@@ -329,7 +332,7 @@ def frame_head(header: bytes, serialize_type: int, body_size: int) -> bytes:
 
 
 def _json_header(command: Command) -> bytes:
-    """Keys in the order Java writes them; absent where Java leaves them out."""
+    """Return the JSON header, with keys in Java's order, and without the keys that Java omits."""
     ext = command._ext
     if ext or (ext is not None and command._writes_empty_ext):
         fields: bytes = b'"extFields":%b,' % JSON_ENCODER.encode(ext)
@@ -351,7 +354,8 @@ def _json_header(command: Command) -> bytes:
 
 
 def _binary_header(command: Command) -> bytes:
-    """The binary header. A code above 32767 loses its upper bits, as in Java: such requests belong in JSON."""
+    """Return the binary header. A code above 32767 loses its upper bits, as in Java: such requests must be sent as
+    JSON."""
     w = BytesWriter()
     write_i16_be(w, i16((command.code & 0x7FFF) - (command.code & 0x8000)))
     w.append(command.language & 0xFF)

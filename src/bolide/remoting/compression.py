@@ -1,7 +1,7 @@
 """Compressed message bodies: zlib, LZ4 frame, Zstandard (CompressionType.java, MessageSysFlag.java).
 
-Bit 0 of the message sys flag marks a compressed body, bits 8 to 10 contain the type; 0 is sent by producers before
-4.9.4 and means zlib. The caller limits the inflated size, because a few kilobytes may claim gigabytes. LZ4 and
+Bit 0 of the message sys flag marks a compressed body, and bits 8 to 10 contain the type. Producers before 4.9.4 send
+type 0, which means zlib. The caller limits the inflated size, because a few kilobytes may claim gigabytes. LZ4 and
 Zstandard are imported at first use, because most processes do not need them.
 """
 
@@ -23,16 +23,16 @@ TYPE_MASK: Final = 0x700
 TYPE_SHIFT: Final = 8
 DEFAULT_LEVEL: Final = 5
 LZ4_PIECE: Final = 64 * 1024
-ZSTD_PIECE: Final = 256  # bytes fed at a time; a block takes 3 bytes at least and makes 128 KiB at most
+ZSTD_PIECE: Final = 256  # bytes per step; a block has at least 3 bytes and inflates to at most 128 KiB
 
 
 def compression_type(sys_flag: int) -> int:
-    """Return the compression type in a message sys flag: 0 to 7, of which 0 to 3 are defined."""
+    """Return the compression type in a message sys flag: 0 to 7; only 0 to 3 are defined."""
     return (sys_flag & TYPE_MASK) >> TYPE_SHIFT
 
 
 def compress(data: bytes, kind: int = ZLIB, level: int = DEFAULT_LEVEL) -> bytes:
-    """`data` compressed by `kind` at `level`, the zlib scale of 1 to 9 (for the others as Java maps it)."""
+    """Compress `data` with the type `kind`. `level` is 1 to 9 for zlib and Zstandard; LZ4 ignores it."""
     if kind in (ZLIB, LEGACY_ZLIB):
         return zlib.compress(data, level)
     if kind == LZ4:
@@ -43,7 +43,8 @@ def compress(data: bytes, kind: int = ZLIB, level: int = DEFAULT_LEVEL) -> bytes
 
 
 def decompress(data: bytes, kind: int, limit: int) -> bytes:
-    """`data` inflated, at most `limit` bytes. Raises CompressionError when it is torn, unknown, or would be larger."""
+    """Inflate `data` to at most `limit` bytes. Raises `CompressionError` if it is damaged or larger, or `kind` is
+    unknown."""
     if kind in (ZLIB, LEGACY_ZLIB):
         return _inflate_zlib(data, limit)
     if kind == LZ4:
@@ -54,14 +55,14 @@ def decompress(data: bytes, kind: int, limit: int) -> bytes:
 
 
 def decompress_by_flag(data: bytes, sys_flag: int, limit: int) -> bytes:
-    """The plain body of a message with this sys flag; `data` itself when bit 0 is clear."""
+    """Return the inflated body of a message with this sys flag, or `data` itself if bit 0 is clear."""
     return decompress(data, compression_type(sys_flag), limit) if sys_flag & COMPRESSED_FLAG else data
 
 
 def _inflate_zlib(data: bytes, limit: int) -> bytes:
     inflater = zlib.decompressobj()
     try:
-        # One byte more than allowed: the only way to see that there is more.
+        # Request one byte more than allowed: this shows whether there is more.
         plain = inflater.decompress(data, limit + 1)
     except zlib.error as error:
         raise _cannot("zlib", data, error) from None
@@ -93,7 +94,7 @@ def _inflate_lz4(data: bytes, limit: int) -> bytes:
 
 
 def _inflate_zstd(data: bytes, limit: int) -> bytes:
-    """Fed in small pieces, because this decompressor has no limit: a piece cannot produce more than 11 MiB."""
+    """Inflate in small pieces, because this decompressor has no limit: a piece cannot produce more than 11 MiB."""
     module = _zstandard()
     inflater = module.ZstdDecompressor().decompressobj()
     parts: list[bytes] = []

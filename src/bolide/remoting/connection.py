@@ -28,8 +28,8 @@ JOIN_BELOW: Final = 4096  # bytes: a smaller body is cheaper to append to its he
 class FramedConnection:
     """Framing state of one connection.
 
-    max_frame: bytes of the largest frame taken, its length field included.
-    max_queued: bytes waiting to be sent above which `full` turns true and the owner must stop reading requests.
+    `max_frame` is the maximum size of a frame in bytes, including its length field. If more than `max_queued` bytes are
+    waiting to be sent, `full` is True, and the owner must stop reading requests.
     """
 
     def __init__(self, max_frame: int = MAX_FRAME, max_queued: int = MAX_QUEUED) -> None:
@@ -47,7 +47,7 @@ class FramedConnection:
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes given to `send` and `send_frame` and not yet taken by `data_to_send`."""
+        """Number of bytes passed to `send` and `send_frame` that `data_to_send` has not returned yet."""
         return int(self._queued)
 
     @property
@@ -61,10 +61,10 @@ class FramedConnection:
         return self._queued > self.max_queued
 
     def receive(self, data: bytes) -> list[Command]:
-        """The commands that became whole with `data`, in order.
+        """Return the commands that are complete with `data`, in order.
 
-        Raises FrameError, now and at every later call, when the stream cannot be a RocketMQ one; the commands in
-        front of the bad frame are in its `before`.
+        Raises `FrameError`, in this and every later call, if the stream is not valid. `before` of the error contains
+        the commands before the invalid frame.
         """
         frames = self.gather(data)
         return self.cut(frames, 0) if frames or self.long is not None else []
@@ -73,12 +73,12 @@ class FramedConnection:
         """Return the bytes to pass to `cut`, which start with a frame, or b"" until the first frame is complete.
 
         Pass them to `cut` immediately. `long` is a frame that was received in many pieces and is now complete: it
-        precedes these bytes. Raises FrameError, like `receive`, after an invalid frame.
+        precedes these bytes. Raises `FrameError`, like `receive`, after an invalid frame.
         """
         if self._failure is not None:
             raise self._failure
         self._have += len(data)
-        if self._have < self._need:  # a long frame arrives in many pieces: joined once, not once a piece
+        if self._have < self._need:  # a long frame arrives in many pieces: join them only once
             last = len(self._parts) - 1
             if last >= 0 and len(data) < SMALL and len(self._parts[last]) < SMALL:
                 # a list of pieces of a few bytes would need much more memory than their contents
@@ -113,7 +113,7 @@ class FramedConnection:
         return bytes(memoryview(last)[int(kept) :])
 
     def cut(self, data: bytes, at: i64) -> list[Command]:
-        """Return the commands in the result of `gather`, from the frame at `at` on. Raises FrameError."""
+        """Return the commands in the result of `gather`, starting at the frame at `at`. Raises `FrameError`."""
         commands: list[Command] = []
         try:
             if self.long is not None:
@@ -132,7 +132,8 @@ class FramedConnection:
         return commands
 
     def _read_frames(self, data: bytes, at: i64, commands: list[Command]) -> i64:
-        """Append every complete frame of `data` from `at` on to `commands`; return where the last one ends."""
+        """Append the commands of the complete frames of `data` that start at `at`. Return the end of the last of these
+        frames."""
         end: i64 = len(data)
         limit: i64 = self.max_frame
         while end - at >= 4:
@@ -143,7 +144,7 @@ class FramedConnection:
                 )
             if end - at < 8:
                 break
-            # Checked before the frame is whole: a wrong header length is known from the first eight bytes.
+            # Checked before the frame is complete: the first eight bytes show a wrong header length.
             mark: i64 = i64(read_i32_be(data, at + 4))
             kind = int((mark >> 24) & 0xFF)
             header_size: i64 = mark & 0xFFFFFF
@@ -165,18 +166,18 @@ class FramedConnection:
         return at
 
     def forget(self) -> None:
-        """Give up the memory of an unfinished frame: the connection is being closed."""
+        """Release the memory of an incomplete frame, because the connection is being closed."""
         self._parts = []
         self._have = 0
 
     def receive_eof(self) -> None:
-        """Handle a close by the peer. Raises FrameError if a frame is incomplete."""
+        """Handle a close by the peer. Raises `FrameError` if a frame is incomplete."""
         if self._failure is None and self._have > 0:
             self._failure = FrameError(f"the peer closed {int(self._have)} bytes into a frame; nothing of it was done")
             raise self._failure
 
     def send(self, command: Command) -> None:
-        """Queue a command. Raises FrameError, with nothing queued, if its frame is too large for the peer."""
+        """Queue a command. Raises `FrameError`, and queues nothing, if its frame exceeds `max_frame`."""
         body = command.body
         size = len(body)
         head = encode_head(command, size)
@@ -191,12 +192,12 @@ class FramedConnection:
             self.send_frame(body)
 
     def send_frame(self, data: bytes) -> None:
-        """Queue bytes that are a frame, or a part of one in its order, already encoded."""
+        """Queue an encoded frame, or the next part of one."""
         self._out.append(data)
         self._queued += len(data)
 
     def data_to_send(self) -> list[bytes]:
-        """All that is queued, to be written in this order; the queue is empty afterwards."""
+        """Remove and return all queued buffers, which must be written in this order."""
         ready = self._out
         self._out = []
         self._queued = 0
@@ -210,5 +211,5 @@ def begins_whole(data: bytes) -> bool:
 
 
 def _command(kind: int, header: bytes, body: bytes) -> Command:
-    """A command of a header in JSON or in the binary form. Raises FrameError."""
+    """Decode a command from a header in JSON or in the binary form. Raises `FrameError`."""
     return decode_json_header(header, body) if kind == JSON_TYPE else decode_binary_header(header, body)

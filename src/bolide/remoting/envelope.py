@@ -1,8 +1,8 @@
-"""The JSON header of a frame as a msgspec struct, its extension fields left as raw text.
+"""The JSON header of a frame as a msgspec struct, with its extension fields as raw text.
 
-The fields of ``extFields`` are decoded later by the struct of the code, or not at all; and an access check signs all
-of them, known or not. Not compiled: msgspec builds structs with a metaclass that mypyc does not support.
-Format: remoting header of RemotingCommand.java.
+The fields of ``extFields`` are decoded later by the struct of the code, or not at all. An access check signs all of
+them, also unknown fields. Not compiled: msgspec builds structs with a metaclass that mypyc does not support. Format:
+remoting header of RemotingCommand.java.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_EXT: Final = Raw(b"")
 
 
 class Envelope(Struct):
-    """One JSON header. An absent key has the default a Java receiver would see."""
+    """One JSON header. An absent key has the default of a Java receiver."""
 
     code: Int32 = 0
     flag: Int32 = 0

@@ -1,8 +1,8 @@
 """Errors caused by bytes of a peer, classified by their effect.
 
 A `FrameError` closes the connection, as in Java's NettyDecoder; a `HeaderError` or a `BodyError` fails one request,
-which gets a response with its ``code``. They have no code of their own: no class owns 1 (SYSTEM_ERROR). Not compiled,
-because native exception classes neither pickle nor have class attributes.
+which gets a response with `ANSWERED_AS`. The classes have no ``code``, because two classes cannot have the same code.
+Not compiled, because native exception classes neither pickle nor have class attributes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class HeaderError(PeerError):
 
 
 class BodyError(PeerError):
-    """The body of one command is invalid; the message says where. Respond with `ANSWERED_AS`."""
+    """The body of one command is invalid; the message contains the location. Respond with `ANSWERED_AS`."""
 
 
 class CompressionError(BodyError):
@@ -36,4 +36,4 @@ class CompressionError(BodyError):
 
 
 class CompressionMissing(CompressionError):
-    """The package that inflates this kind of body is not installed; the body itself may be good."""
+    """The package that inflates this kind of body is not installed; the body itself may be valid."""

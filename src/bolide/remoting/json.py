@@ -1,8 +1,8 @@
 """JSON as RocketMQ's Java brokers and clients write it, which is not valid JSON.
 
-fastjson (4.9) and fastjson2 (5.5) write maps with bare integer keys (``{0:"a:1"}``), maps keyed by a MessageQueue with
-the object itself as the key (``{{"brokerName":"b",...}:5}``), and 4.9 writes a repeated instance as
-``{"$ref":"$.a.b"}``. They also read single quotes, trailing commas, bare names and comments. This reader accepts all of
+fastjson (4.9) and fastjson2 (5.5) write maps with bare integer keys (``{0:"a:1"}``), and maps keyed by a MessageQueue
+with the object itself as the key (``{{"brokerName":"b",...}:5}``). 4.9 also writes a repeated instance as
+``{"$ref":"$.a.b"}``. Both also read single quotes, trailing commas, bare names and comments. This reader accepts all of
 these, and is used only if the strict decoder fails; a key that is an object becomes an `ObjectKey`. It rejects text
 after the value, and nesting deeper than `MAX_DEPTH` (a peer must not exhaust our stack).
 """
@@ -20,9 +20,9 @@ MAX_DEPTH: Final = 100
 MAX_KEY_TEXT: Final = 65_536
 MAX_TEXT: Final = 1024 * 1024
 MAX_ANSWER: Final = 64 * 1024 * 1024
-"""Maximum length of a response that a client requested from a broker: that of a frame."""
+"""Maximum length of a broker's response to a client's request: the limit of a frame."""
 MAX_FILE: Final = 1 << 30
-"""Maximum length of a file on our own disk."""
+"""Maximum length of a file on the local disk."""
 
 _SPACE: Final = re.compile(r"(?:[\s\ufeff]+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -42,7 +42,7 @@ class ObjectKey(str):
 
 
 def object_key(value: dict[str, Any]) -> ObjectKey:
-    """The key for a mapping; equal mappings give equal keys in any order."""
+    """Return the key for a mapping. Equal mappings have equal keys, whatever their order."""
     key = ObjectKey(msgspec.json.encode(value, order="sorted").decode())
     key.value = value
     return key
@@ -53,7 +53,7 @@ def parse_lenient(data: bytes | str, references: bool = True, limit: int = MAX_T
 
     `references`: replace each ``$ref`` with its value (shared, not copied). `limit`: maximum length in bytes or
     characters, because this reader is a hundred times slower than the strict one and runs on the loop. Bytes that are
-    not UTF-8 are read as U+FFFD, as in Java. Raises `BodyError` with the position of the fault.
+    not UTF-8 are read as U+FFFD, as in Java. Raises `BodyError` with the position of the error.
     """
     if len(data) > limit:
         raise BodyError(f"JSON of {len(data)} bytes is not strict and too long to be read leniently; send strict JSON")
@@ -101,7 +101,7 @@ def quoted_keys(data: bytes) -> bytes:
 
 
 class _Reader:
-    """One pass over a text; `at` is the next position."""
+    """Reads a text in one pass. `at` is the next position."""
 
     __slots__ = ("at", "text")
 
@@ -169,7 +169,7 @@ class _Reader:
                 break
             parts.append(self.escape())
         text = "".join(parts)
-        # Two \u escapes may make one character; a half left alone reads as Java writes it to UTF-8.
+        # Two \u escapes may make one character; a half alone is read as Java writes it in UTF-8.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogate(text) else text
 
     def escape(self) -> str:
@@ -241,8 +241,8 @@ def _has_surrogate(text: str) -> bool:
 def _resolve(value: Any, root: Any, above: list[int]) -> None:
     """Replace every ``$ref`` below `value`, in place and in the order in which fastjson wrote them.
 
-    A reference without a target is read as null, as in fastjson; so is one to an enclosing container, which no body of
-    RocketMQ contains and which would create a cycle.
+    A reference without a target is read as null, as in fastjson. A reference to an enclosing container is also read as
+    null: it would create a cycle, and RocketMQ's bodies do not contain it.
     """
     above.append(id(value))
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

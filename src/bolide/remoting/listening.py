@@ -1,4 +1,4 @@
-"""Settings of a listener: broker and name server have the same ones."""
+"""Settings of a listener, which brokers and name servers share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Meta
 from bolide.declaration import OURS, Port, PositiveBytes, PositiveCount, PositiveSeconds, Section
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-"""Addresses that only this machine reaches."""
+"""Addresses that only this machine can reach."""
 PLACE: Final = Section("Name and addresses")
 CONNECTIONS: Final = Section("Connections")
 TLS: Final = Section("TLS")

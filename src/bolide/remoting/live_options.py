@@ -1,7 +1,7 @@
 """The options of a server, read and changed by requests: GET_NAMESRV_CONFIG, and its equivalent for a controller.
 
-As in RocketMQ, unknown keys are ignored, and one key of the black list rejects the whole update with code 16. An
-invalid value is rejected too; RocketMQ ignores it silently.
+As in RocketMQ, unknown keys are ignored, and an update with a key of the black list is rejected with code 16. An update
+with an invalid value is also rejected; RocketMQ silently ignores the value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Options = TypeVar("Options", bound=Struct)
 
 
 class LiveOptions(ABC, Generic[Options]):
-    """The options in force: replaced as a whole when an update changes some."""
+    """The current options, replaced as a whole when an update changes some of them."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -35,20 +35,20 @@ class LiveOptions(ABC, Generic[Options]):
 
     @abstractmethod
     def listed(self) -> str:
-        """The black list of the options, separated by `;`."""
+        """Return the black list in the options, separated by `;`."""
 
     def as_texts(self) -> dict[str, str]:
-        """Every key with its value, as RocketMQ's properties text has them."""
+        """Return the value of every key as text, as in RocketMQ's properties."""
         return {key: text_of(value) for key, value in values_in(self.options).items()}
 
     def shown_texts(self) -> dict[str, str]:
-        """`as_texts` for peers, with secrets hidden."""
+        """Return `as_texts` for peers, with secrets hidden."""
         texts = self.as_texts()
         return {key: HIDDEN if text and key in SECRETS else text for key, text in texts.items()}
 
     def black_list(self) -> frozenset[str]:
-        """The keys that an update may not change: those read at the start only, and those listed. (rocketmqHome is
-        RocketMQ's, and as fixed there.)"""
+        """Return the keys that an update may not change: settings that are read only at the start, and the listed keys.
+        RocketMQ's rocketmqHome is also included."""
         return self._fixed | {"rocketmqHome"} | {key.strip() for key in self.listed().split(";") if key.strip()}
 
     def show(self, command: Command) -> Command:

@@ -1,7 +1,7 @@
 """The permissions of a request's sender for objects that the handler finds by a position, an id or a list.
 
-The gate checks the names in a request before the handler runs. Only the handler learns the topic of a record at a
-position, so the gate attaches a `Permit` to the request, and the handler checks it through `bolide.broker.found`.
+The authorizer checks the names in a request before the handler runs. Only the handler finds the topic of a record at a
+position, so the authorizer attaches a `Permit` to the request, and the handler checks it through `bolide.broker.found`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Permit(Protocol):
-    """The rights of the user who signed one request: the actions that its row declares as `found`."""
+    """The rights of the user who signed one request: the actions that the request's row declares as `found`."""
 
     @property
     def denial(self) -> int:
@@ -20,5 +20,5 @@ class Permit(Protocol):
     def refusal(self, topics: Iterable[str]) -> str | None:
         """Return why the user has permission for none of these topics, or None if one is allowed.
 
-        Uses the current policies, not those at the arrival of the request.
+        Uses the current policies, not the policies at the time of the request's arrival.
         """

@@ -1,8 +1,8 @@
 r"""The text format of java.util.Properties: configuration files, and the bodies of codes 25, 26, 318 and 319.
 
 RocketMQ writes ``key=value`` lines without any escaping (MixAll.java, properties2String), and reads them with Java's
-reader: bytes are Latin-1, ``\\`` escapes, ``#`` and ``!`` begin a comment line, ``=``, ``:`` or whitespace ends a key,
-whitespace after a value stays, a trailing ``\\`` joins the next line.
+reader. Bytes are Latin-1, ``\\`` escapes, ``#`` and ``!`` start a comment line, and ``=``, ``:`` or whitespace ends a
+key. Whitespace after a value belongs to it, and a trailing ``\\`` joins the next line.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def write_properties(properties: Mapping[str, str]) -> bytes:
 
 
 def read_properties(data: bytes) -> dict[str, str]:
-    r"""Return what java.util.Properties loads from `data`; the last of equal keys wins. Raises ValueError for a bad
-    ``\\u``."""
+    r"""Return what java.util.Properties loads from `data`; the last of equal keys wins. Raises `ValueError` for an
+    invalid ``\\u``."""
     return dict(_entry(line) for line in _lines(data.decode("latin-1")))
 
 
@@ -41,12 +41,12 @@ def written_value(value: str) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines as Java's reader splits them: at CR, LF or both, and at no other Unicode line end."""
+    """Return the lines as Java's reader splits them: at CR, LF or both, but not at other Unicode line ends."""
     return _LINE_END.split(text)
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Logical lines: without leading blanks, comments and empty lines; continued ones joined."""
+    """Yield logical lines, without leading blanks, comments and empty lines. Joins continued lines."""
     joined = ""
     joining = False
     for line in lines_of(text):
@@ -98,5 +98,5 @@ def _unescape(text: str) -> str:
     found = "".join(out)
     if _HALVES.search(found) is None:
         return found
-    # Two escapes may make one character; a half alone can be written nowhere, and reads as Java would write it.
+    # Two escapes may make one character; a half alone cannot be encoded, and is read as Java would write it.
     return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""The handle with which a producer recalls a delayed message: RocketMQ's RecallMessageHandle, version 1.
+"""The handle by which a producer recalls a delayed message: RocketMQ's RecallMessageHandle, version 1.
 
 URL-safe Base64 of five words separated by spaces: ``v1 topic brokerName deliverMs uniqKey``.
 """
@@ -16,7 +16,7 @@ _WORDS: Final = 5
 
 
 class RecallHandle(NamedTuple):
-    """The contents of a handle; `deliver_at` is the text of ms since the epoch."""
+    """The contents of a handle; `deliver_at` is a decimal text of ms since the epoch."""
 
     topic: str
     broker_name: str
@@ -25,12 +25,12 @@ class RecallHandle(NamedTuple):
 
 
 def encode_recall_handle(topic: str, broker_name: str, deliver_at: int, unique_key: str) -> str:
-    """The handle of a message that waits on this broker."""
+    """Return the handle of a message that is pending on this broker."""
     return base64.urlsafe_b64encode(f"v1 {topic} {broker_name} {deliver_at} {unique_key}".encode()).decode()
 
 
 def decode_recall_handle(handle: str) -> RecallHandle:
-    """Read a handle; raises `BodyError` with Java's text if it is invalid."""
+    """Decode a handle. Raises `BodyError` with Java's text if it is invalid."""
     if handle and _URL_SAFE.fullmatch(handle):
         bare = handle.rstrip("=")
         try:
@@ -38,7 +38,7 @@ def decode_recall_handle(handle: str) -> RecallHandle:
         except ValueError:
             words = []
         while words and not words[-1]:
-            del words[-1]  # as Java's split
+            del words[-1]  # like Java's split
         if len(words) >= _WORDS and words[0] == "v1":
             return RecallHandle(*words[1:_WORDS])
     raise BodyError("recall handle is invalid")

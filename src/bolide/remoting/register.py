@@ -1,9 +1,9 @@
-"""The body of REGISTER_BROKER, plain and compressed (RegisterBrokerBody.java).
+"""The body of REGISTER_BROKER, uncompressed or compressed (RegisterBrokerBody.java).
 
-The plain form is JSON. The compressed form is one zlib stream of parts, each preceded by its int32 length: DataVersion
-JSON; the number of topics, and one line of text for each; the filter servers as a JSON array; and from a sender of
-5.0.0 or newer the number of topic mappings, and their JSON. Interpretation depends on the sender's version: below
-3.0.11 the body is the topic table alone; 5.x brokers may compress although their header says they did not.
+The uncompressed form is JSON. The compressed form is one zlib stream: DataVersion JSON; the number of topics, and one
+line of text per topic; the filter servers as a JSON array. A sender of 5.0.0 or newer adds the number of topic
+mappings, and their JSON. An int32 length precedes each JSON text and line. The form depends on the sender's version:
+before 3.0.11, the body is the topic table alone. 5.x brokers may compress although their header says they did not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEVEL: Final = 9
 
 
 class RegisterBrokerBody(Body):
-    """What a broker registers: its topics and filter servers."""
+    """A broker's registration: its topics and filter servers."""
 
     topic_config_serialize_wrapper: TopicConfigAndMappingSerializeWrapper = field(
         default_factory=TopicConfigAndMappingSerializeWrapper
@@ -60,12 +60,13 @@ class _LooseBody(Body):
 
 
 def body_checksum(data: bytes) -> int:
-    """Return the ``bodyCrc32`` of an encoded body; 0 in a header means unchecked."""
+    """Return the ``bodyCrc32`` of an encoded body. In a header, 0 means that the body is not checked."""
     return zlib.crc32(data) & 0x7FFFFFFF
 
 
 def encode_register_body(body: RegisterBrokerBody, compressed: bool = False, version: int = VERSION_5_0_0) -> bytes:
-    """The body as it is sent. version: what our header says, since it decides the form of the compressed one."""
+    """Return the encoded body. `version` is the version in the request's header, which determines the compressed
+    form."""
     if not compressed:
         return encode_body(body)
     wrapper = body.topic_config_serialize_wrapper
@@ -83,7 +84,7 @@ def encode_register_body(body: RegisterBrokerBody, compressed: bool = False, ver
 def decode_register_body(data: bytes, compressed: bool, version: int) -> RegisterBrokerBody:
     """Decode the body of a registration; `data` may be empty.
 
-    `compressed` and `version` are from the request's header. Raises BodyError, also if the inflated size exceeds 32
+    `compressed` and `version` are from the request's header. Raises `BodyError`, also if the inflated size exceeds 32
     MiB.
     """
     if not data:
@@ -105,7 +106,8 @@ def _plain_body(data: bytes) -> RegisterBrokerBody:
 
 
 def _without_bad_topics(data: bytes) -> RegisterBrokerBody:
-    """The body without the invalid topics: one wrong number costs only its own topic, not all routes of the broker."""
+    """Return the body without invalid topics, so that a wrong number affects only its topic, not all routes of the
+    broker."""
     loose = decode_body(data, _LooseBody)
     wrapper = loose.topic_config_serialize_wrapper
     topics: dict[str, TopicConfig] = {}
@@ -148,7 +150,7 @@ class _Parts:
         return int.from_bytes(self.data[self.at - 4 : self.at], "big", signed=True)
 
     def count(self) -> int:
-        """A number of parts: each has at least 4 bytes, which limits their number."""
+        """Read a number of parts. Each part has at least 4 bytes, which limits their number."""
         number = self.number()
         if number < 0 or number * 4 > len(self.data) - self.at:
             raise BodyError(
@@ -176,7 +178,7 @@ def _part(data: bytes) -> bytes:
 
 
 def _topic_line(topic: TopicConfig, version: int) -> str:
-    """TopicConfig.encode: topicSysFlag and order do not travel; attributes only from 5.x."""
+    """Encode a topic like TopicConfig.encode: without topicSysFlag and order, and without attributes before 5.x."""
     queues = f"{topic.read_queue_nums} {topic.write_queue_nums}"
     line = f"{topic.topic_name} {queues} {topic.perm} {topic.topic_filter_type.value}"
     return f"{line} {JSON_ENCODER.encode(topic.attributes).decode()}" if version >= VERSION_5_0_0 else line

@@ -16,27 +16,27 @@ _LEADS: Final = "bolideLeads"
 _CONFIRMED: Final = "bolideConfirmed"
 _SYNCED: Final = "bolideSynced"
 _MOST: Final = 128
-"""Characters of a life."""
+"""Maximum length of a life token in characters."""
 NOT_KNOWN: Final = -1
-"""As an epoch or an offset."""
+"""Value of an unknown epoch or offset."""
 
 
 class Claims(NamedTuple):
-    """A replica's claims about itself; the defaults stand for fields that it does not send."""
+    """A replica's claims about itself. A field that it does not send has the default."""
 
     life: str = ""
-    """Random token of the process that runs on this store. Each start makes a new one."""
+    """Random token of the process that uses this store. Each start creates a new token."""
     before: str = ""
-    """The token of the start before, when a replica registers."""
+    """The token of the previous start, sent when a replica registers."""
     leads: int = NOT_KNOWN
     """The epoch in which this replica is the master."""
     confirmed: int = NOT_KNOWN
-    """Log offset below which all replicas in sync hold the log, from a master whose sends wait for them."""
+    """Log offset below which all in-sync replicas have the log. Sent by a master whose sends wait for them."""
     synced: bool = False
     """Whether the log below `confirmed` is on the master's disk before it is acknowledged."""
 
     def to_ext(self) -> dict[str, str]:
-        """The fields to send."""
+        """Return the fields to send."""
         ext = {_LIFE: self.life} if self.life else {}
         if self.before:
             ext[_BEFORE] = self.before

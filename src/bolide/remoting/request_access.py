@@ -49,7 +49,7 @@ class Action(enum.IntEnum):
 
 
 class Asked(NamedTuple):
-    """One of `actions` on one object must be allowed. The cluster's name is "": the broker's own."""
+    """One of `actions` on one object must be allowed. For the broker's cluster, `name` is ""."""
 
     kind: ResourceType
     name: str
@@ -59,8 +59,8 @@ class Asked(NamedTuple):
 class AskedField(Struct, frozen=True):
     """A header field that names a topic or group.
 
-    A topic %RETRY%group stands for that group, with the actions `retried`; with None it is an ordinary topic. A field
-    without a value needs no permission.
+    A topic %RETRY%group stands for that group, with the actions `retried`. If `retried` is None, it is an ordinary
+    topic. A field without a value needs no permission.
     """
 
     kind: ResourceType
@@ -68,7 +68,7 @@ class AskedField(Struct, frozen=True):
     actions: tuple[Action, ...]
     retried: tuple[Action, ...] | None = None
     separator: str = ""
-    """Between several names in one value."""
+    """Separator of several names in one value, or "" for one name."""
 
     def asked(self, name: str) -> Asked:
         """Return the permission needed for the topic or group with this name."""
@@ -78,7 +78,7 @@ class AskedField(Struct, frozen=True):
 
 
 class AskedTopic(Struct, frozen=True):
-    """A permission for a topic; `retried` as in `AskedField`."""
+    """A permission for a topic. `retried` has the same meaning as in `AskedField`."""
 
     actions: tuple[Action, ...]
     retried: tuple[Action, ...] | None
@@ -103,8 +103,8 @@ class Access(Struct, frozen=True):
     strict: Access | None = None
     """The permissions needed with authorizationStrict, where RocketMQ checks less than the code can do."""
     acl_1: Access | None = None
-    """The permissions needed with aclEnable (docs/protocol/acl.md 2); the cluster needs an admin. None: a signature is
-    enough, unless authorizationStrict demands an admin or a check of what is found."""
+    """The permissions needed with aclEnable (docs/protocol/acl.md 2); the cluster needs an admin. If None, a signature
+    is enough, unless authorizationStrict requires an admin or a check of found objects."""
 
     def in_force(self, strict: bool) -> Access:
         """Return the access that a broker requires: `strict` is its authorizationStrict."""
@@ -135,12 +135,12 @@ class Access(Struct, frozen=True):
 
 
 def group(name: str, actions: tuple[Action, ...]) -> Asked:
-    """A group, which may be named by its retry topic."""
+    """Return the permission for a group, which may be given by its retry topic."""
     return Asked(ResourceType.GROUP, name.removeprefix(RETRY_PREFIX), actions)
 
 
 def topic(name: str, actions: tuple[Action, ...], retried: tuple[Action, ...] | None) -> Asked:
-    """Return the permission for a topic with these actions; `retried` as in `AskedField`."""
+    """Return the permission for a topic with these actions. `retried` has the same meaning as in `AskedField`."""
     if name.startswith(RETRY_PREFIX) and retried is not None:
         return group(name, retried)
     return Asked(ResourceType.TOPIC, name, actions)
@@ -160,7 +160,7 @@ def _of_heartbeat(command: Command) -> list[Asked]:
 
 
 def _of_send(command: Command) -> list[Asked]:
-    """ACL 1 checks the group of the producer, not that of the retry topic."""
+    """ACL 1 checks the group of the producer, not the group of the retry topic."""
     header = decode_header(command, SendMessageRequestHeaderV2)
     if header.topic.startswith(RETRY_PREFIX):
         return [group(header.producer_group, SUB)]
@@ -179,7 +179,7 @@ def _of_assignment(command: Command) -> list[Asked]:
 
 def _of_client_check(command: Command) -> list[Asked]:
     if not command.body:
-        return []  # nothing to check
+        return []  # no subscription to check
     data = decode_body(command.body, CheckClientRequestBody)
     return _subscriptions(data.group, [data.subscription_data.topic])
 
@@ -213,23 +213,23 @@ _PUBLISHED: Final = AskedTopic(PUB, SUB)
 _CONSUMED: Final = AskedTopic(SUB, SUB)
 _UPDATED: Final = AskedTopic(UPDATE, UPDATE)
 _STRICT_SEND: Final = Access(_SEND, found=_PUBLISHED)
-"""Found: the light queues that a message lists. RocketMQ checks only the topic."""
+"""Found objects: the light queues that a message lists. RocketMQ checks only the topic."""
 PUBLISH_V1: Final = Access(_SEND, strict=_STRICT_SEND, acl_1=Access(_SEND_V1, strict=_STRICT_SEND))
 PUBLISH: Final = Access(_SEND, strict=_STRICT_SEND, acl_1=Access(body=_of_send, strict=_STRICT_SEND))
 REPLY: Final = Access(strict=_STRICT_SEND)
 PUBLISH_BATCH: Final = Access(_SEND, strict=_STRICT_SEND, acl_1=REPLY)
 RECALL: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),))
 END: Final = Access((AskedField(ResourceType.TOPIC, "topic", PUB),), found=_PUBLISHED)
-"""The handler checks the topic of the half message. Clients of 4.9 send none."""
+"""The handler checks the topic of the half message, because clients of 4.9 do not send it."""
 SEND_BACK: Final = _in_acl_1(Access((_group("group", Action.SUB),), found=_CONSUMED))
 PULL: Final = _in_acl_1(Access((_topic("topic", Action.SUB), _group("consumer_group", Action.SUB))))
 LITE_PULL: Final = _in_acl_1(Access(strict=PULL))
 _READ: Final = (Action.SUB, Action.GET)
 QUERY: Final = _in_acl_1(Access((AskedField(ResourceType.TOPIC, "topic", _READ),), found=AskedTopic(_READ, _READ)))
-"""Found: messages of other topics whose key has the same hash."""
+"""Found objects: messages of other topics whose key has the same hash."""
 VIEW: Final = Access((_topic("topic", Action.GET),), found=AskedTopic(GET, GET))
 HEARTBEAT: Final = _in_acl_1(Access(body=_of_heartbeat, found=_PUBLISHED))
-"""Found: half messages in the checks (39) that the broker sends to a producer of this heartbeat."""
+"""Found objects: half messages in the checks (39) that the broker sends to a producer of this heartbeat."""
 ASSIGNMENT: Final = Access(strict=Access(body=_of_assignment))
 CLIENT_CHECK: Final = Access(strict=Access(body=_of_client_check))
 LOCKS: Final = Access(body=_of_locks)
@@ -254,7 +254,7 @@ _CLONED: Final = (_group("dest_group", Action.UPDATE), _topic("topic", Action.UP
 CLONE_OFFSETS: Final = Access(
     _CLONED, found=_UPDATED, strict=Access((*_CLONED, _group("src_group", Action.GET)), found=_UPDATED)
 )
-"""The handler checks the topics of the source group if the request names none."""
+"""The handler checks the topics of the source group if the request does not contain a topic."""
 GET_CONSUME_STATS: Final = Access(
     (
         _group("consumer_group", Action.GET),

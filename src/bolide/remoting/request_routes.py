@@ -30,7 +30,7 @@ Answer = TypeVar("Answer")
 H = TypeVar("H", bound=Header)
 
 NO_CODES: Final[frozenset[int]] = frozenset()
-"""For a port that serves every code, and a row without expected error codes."""
+"""No codes, for a port that serves every code, and a row without expected error codes."""
 ORDINARY: Final = frozenset(
     {codes.SUCCESS, codes.FLUSH_DISK_TIMEOUT, codes.FLUSH_SLAVE_TIMEOUT, codes.SLAVE_NOT_AVAILABLE}
 )
@@ -46,31 +46,31 @@ class Kind(enum.Enum):
     PULL = "pull"
     """Delivers messages. Rejected with FLOW_CONTROL while peers leave too much data unread."""
     READ = "read"
-    """Changes no persistent data."""
+    """Does not change persistent data."""
     CHANGE = "change"
     """Changes persistent data: tables, offsets, settings, or the log other than by a send."""
     SESSION = "session"
-    """Changes the state of connected peers: heartbeats, locks, registrations. Lost at a restart."""
+    """Changes the state of connected peers: heartbeats, locks, registrations. This state is lost at a restart."""
 
 
 class DiskReads(enum.Enum):
-    """How the handler reads the store; see node/loop/cold_reads.py."""
+    """Pattern of the handler's reads of the store; see node/loop/cold_reads.py."""
 
     NONE = "none"
     """Reads nothing from disk, or creates its own `Cold` outcomes."""
     MANY = "many"
-    """Reads many independent places, and reports all that are not in memory together."""
+    """Reads many independent locations, and reports all locations that are not in memory together."""
     STEPWISE = "stepwise"
-    """Each read depends on the previous one, so it stops at the first place that is not in memory."""
+    """Each read depends on the previous one, so it stops at the first location that is not in memory."""
 
 
 class AtMaster(Struct, frozen=True):
-    """A slave's response instead of its handler's, because the request belongs to the master."""
+    """A slave's response that replaces the handler's, because the request belongs to the master."""
 
     code: int
     remark: str
     unless_reads: bool = False
-    """A slave that serves reads (slaveReadEnable) handles the request."""
+    """Whether a slave that serves reads (slaveReadEnable) handles the request."""
     where_acting: AtMaster | None = None
     """Response of a slave that may be an acting master."""
 
@@ -85,22 +85,24 @@ class Row(ABC, Generic[Peer, Answer]):
     kind: Kind
     _: KW_ONLY
     durable: bool = True
-    """The response waits until the tables changed by the handler are on disk. False if it changes no persistent table,
-    if the table is written later (offsets), or if the next request repeats the change (a pull's group)."""
+    """Whether the response waits until the tables changed by the handler are on disk. False if it does not change a
+    persistent table, if the table is written later (offsets), or if the next request repeats the change (a pull's
+    group)."""
     fast_port: bool = True
-    """The fast port (listenPort - 2) serves it too."""
+    """Whether the fast port (listenPort - 2) also serves it."""
     light: bool = False
-    """Takes microseconds, so the loop reads the clock only after many of these."""
+    """Whether it takes only microseconds, so that the loop reads the clock only after many such requests."""
     reads: DiskReads = DiskReads.NONE
     at_master: AtMaster | None = None
-    """Role that may handle it: None = every role; otherwise only a master, and a slave responds with this."""
+    """A slave's response if only a master may handle it, or None if every role may."""
     needs_replicas: bool | None = None
-    """A master rejects it while fewer replicas are in sync than minInSyncReplicas; None = only if it is a send."""
+    """Whether a master rejects it while fewer replicas are in sync than minInSyncReplicas. None: only if it is a
+    send."""
     access: Access | None = None
-    """The permissions that it needs. None at a name server or controller: there the kind decides
+    """The permissions that it needs. None at a name server or controller, where the kind determines them
     (`access/cluster_gate.py`)."""
     ordinary: frozenset[int] = NO_CODES
-    """Response codes besides `ORDINARY` that working clients receive occasionally; others are logged."""
+    """Response codes, in addition to `ORDINARY`, that working clients receive occasionally; others are logged."""
     since: str = "0.1.0"
     """First version of Bolide that serves it."""
 
@@ -118,7 +120,7 @@ class Route(Row[Peer, Answer], Generic[Peer, H, Answer]):
     handler: Callable[[Peer, Command, H, int], Answer]
 
     def bound(self) -> Callable[[Peer, Command, int], Answer]:
-        """The handler behind the decoder of its header."""
+        """Return the handler with the decoder of its header."""
         return Decoded(self.header, self.handler).answer
 
 
@@ -130,7 +132,7 @@ class RawRoute(Row[Peer, Answer]):
     handler: Callable[[Peer, Command, int], Answer]
 
     def bound(self) -> Callable[[Peer, Command, int], Answer]:
-        """The handler itself."""
+        """Return the handler itself."""
         return self.handler
 
 
@@ -155,13 +157,13 @@ class RequestTable(Generic[Peer, Answer]):
             self.handlers[code] = row.bound()
 
     def codes(self, wanted: Callable[[Row[Peer, Answer]], bool]) -> frozenset[int]:
-        """The codes whose row is wanted."""
+        """Return the codes whose row satisfies `wanted`."""
         return frozenset(code for code, row in self.rows.items() if wanted(row))
 
     def of_kind(self, kind: Kind) -> frozenset[int]:
-        """The codes of one kind."""
+        """Return the codes of one kind."""
         return self.codes(lambda row: row.kind is kind)
 
     def ordinary(self) -> dict[int, frozenset[int]]:
-        """Response codes that are not logged, by request code."""
+        """Return the response codes that are not logged, by request code."""
         return {code: ORDINARY | row.ordinary for code, row in self.rows.items()}

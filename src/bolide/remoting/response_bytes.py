@@ -1,4 +1,4 @@
-"""The two most frequent responses of a broker, for every send and every pull.
+"""The two most frequent responses of a broker: to a send and to a pull.
 
 `frame` formats them directly. The result equals that of `encode` for a `Command` with the same fields.
 """

@@ -32,7 +32,8 @@ def why_unsupported(code: int) -> str:
 
 
 def not_a_name_server(address: str, remark: str | None) -> str:
-    """The error text for a peer that rejects a name server's request with REQUEST_CODE_NOT_SUPPORTED and `remark`."""
+    """Return the error text for a peer that rejects a name server's request with REQUEST_CODE_NOT_SUPPORTED and
+    `remark`."""
     return (
         f"{address} is not a name server, it does not know the request: if it is a broker, give the address of its"
         f" name server, whose usual port is 9876 ({(remark or 'it gave no reason').strip()})"

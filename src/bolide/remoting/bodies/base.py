@@ -1,10 +1,10 @@
 """Reads and writes JSON bodies.
 
 Reading uses the strict decoder first. If it fails, the lenient reader parses the text and converts it to the struct
-with Java's rules: null keeps the field's default, numbers and strings are converted, an enum is read by name in any
-case or by ordinal and is None if unknown, unknown names are skipped. Writing quotes every name and integer key, omits
-null fields, and writes a map keyed by `MessageQueue` with the object itself as the key, the only form that both 4.9.7
-and 5.5.0 read.
+with Java's rules. Null keeps the field's default, numbers and strings are converted, and unknown names are skipped. An
+enum is read by its name, ignoring case, or by its ordinal, and is None if unknown. Writing quotes every name and
+integer key, and omits null fields. It writes a map keyed by `MessageQueue` with the object itself as the key, the only
+form that both 4.9.7 and 5.5.0 read.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["Body", "Int32", "Int64", "MessageQueue", "decode_answer", "decode_bo
 
 
 class Body(msgspec.Struct, rename="camel"):
-    """Base of all body structs. ``None`` is Java's null: not written."""
+    """Base class of all body structs. ``None`` is Java's null, which is not written."""
 
 
 class MessageQueue(msgspec.Struct, frozen=True, rename="camel", order=True):
-    """A queue of a topic at a broker: a value, and the key of many maps. Ordered as RocketMQ's rebalance sorts."""
+    """A queue of a topic at a broker, also the key of many maps. Sorts in the order of RocketMQ's rebalance."""
 
     topic: str = ""
     broker_name: str = ""
@@ -42,9 +42,9 @@ _encoders: Final[dict[type, msgspec.json.Encoder | None]] = {}
 
 
 def decode_body(data: bytes, kind: type[T], limit: int = MAX_TEXT) -> T:
-    """The body `data` as a `kind`. limit: bytes of not quite strict JSON taken (the strict kind has no limit).
+    """Decode `data` as a `kind`. `limit` is the maximum size in bytes of JSON that is not strict.
 
-    Raises BodyError if it is empty, cannot be read, or is not an object where one belongs.
+    Raises `BodyError` if the body is empty, cannot be read, or does not have the structure of `kind`.
     """
     if not data:
         raise BodyError(f"the body is empty; send a {kind.__name__} as JSON")
@@ -68,19 +68,21 @@ def decode_body(data: bytes, kind: type[T], limit: int = MAX_TEXT) -> T:
 
 
 def decode_answer(data: bytes, kind: type[T]) -> T:
-    """`decode_body` for a response that a client requested: accepts Java's longest tables too, whose keys are bare."""
+    """Like `decode_body`, for a response to a client's request. Also accepts Java's longest tables, whose keys are
+    bare."""
     return decode_body(data, kind, limit=MAX_ANSWER)
 
 
 class _Fitter:
-    """One lenient value on its way into structs. Containers met twice (by ``$ref``) are fitted once."""
+    """Converts one leniently parsed value to structs. A container that occurs several times (by ``$ref``) is converted
+    once."""
 
     def __init__(self) -> None:
         # By identity; the value is stored with its result so that its id stays valid as a key.
         self.done: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def fit(self, value: Any, kind: inspect.Type, where: str) -> Any:
-        """Convert `value` to `kind`; None where Java has null."""
+        """Convert `value` to `kind`. Returns None for Java's null."""
         if isinstance(kind, inspect.UnionType):
             kind = next(part for part in kind.types if not isinstance(part, inspect.NoneType))
         if value is None or isinstance(kind, inspect.AnyType):
@@ -107,7 +109,7 @@ class _Fitter:
         return set(items) if isinstance(kind, inspect.SetType) else items
 
     def struct(self, value: Any, kind: inspect.StructType, where: str) -> Any:
-        if isinstance(value, str):  # a MessageQueue key written as a text that holds the object (4.9 reads it)
+        if isinstance(value, str):  # a MessageQueue key written as a text that contains the object (4.9 reads it)
             value = parse_lenient(value, limit=4096)
         if not isinstance(value, dict):
             raise BodyError(f"{where} must be an object")
@@ -137,7 +139,7 @@ def _may_be_null(kind: inspect.Type) -> bool:
 
 
 def _scalar(value: Any, kind: inspect.Type, where: str) -> Any:
-    """A number, text, truth or enum as fastjson casts it; an empty text is null for all but texts."""
+    """Convert a number, string, boolean or enum like fastjson. An empty string is null, unless a string is expected."""
     if isinstance(kind, inspect.StrType):
         return value if isinstance(value, str) else JSON_ENCODER.encode(value).decode()
     if isinstance(kind, inspect.EnumType):
@@ -167,7 +169,7 @@ def _member(value: Any, kind: type[enum.Enum]) -> enum.Enum | None:
 
 
 def encode_body(body: Any) -> bytes:
-    """The JSON of a body struct, as both releases of Java read it."""
+    """Encode a body struct as JSON that both Java releases read."""
     encoder = _encoder(type(body))
     if encoder is not None:
         return encoder.encode(body)
@@ -199,13 +201,13 @@ def _is_plain(kind: inspect.Type) -> bool:
 
 
 def _has_int_keys(kind: inspect.Type) -> bool:
-    """Whether a map has integer keys: msgspec's encoder cannot sort it, and Java leaves it unsorted too."""
+    """Return whether a map has integer keys: msgspec's encoder cannot sort it, and Java does not sort it either."""
     here = isinstance(kind, inspect.DictType) and isinstance(kind.key_type, inspect.IntType)
     return here or any(map(_has_int_keys, _parts(kind)))
 
 
 def _parts(kind: inspect.Type) -> list[inspect.Type]:
-    """The types inside a type, keys apart."""
+    """Return the types inside a type, except the types of keys."""
     if isinstance(kind, inspect.StructType):
         return [field.type for field in kind.fields]
     if isinstance(kind, inspect.DictType):

@@ -1,6 +1,6 @@
-"""Clients as they register and as brokers report them (HeartbeatData.java, ConsumerConnection.java).
+"""Clients in heartbeats and in responses of brokers (HeartbeatData.java, ConsumerConnection.java).
 
-The order of the enum members is Java's: an ordinal may stand for the name.
+The enum members have Java's order, because an ordinal may be sent instead of a name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bolide.remoting.bodies.base import Body, Int32, Int64
 
 
 class ConsumeType(enum.StrEnum):
-    """How messages are requested: by the application (actively), by the client library (passively), by POP."""
+    """The way of requesting messages: by the application (actively), by the client library (passively), or by POP."""
 
     CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
     CONSUME_PASSIVELY = "CONSUME_PASSIVELY"
@@ -29,7 +29,7 @@ class MessageModel(enum.StrEnum):
 
 
 class ConsumeFromWhere(enum.StrEnum):
-    """Where a group without a stored offset starts. Three of the names are deprecated and read as the first."""
+    """Start position of a group without a stored offset. Three of the names are deprecated and treated as the first."""
 
     CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST = "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST"
@@ -40,8 +40,8 @@ class ConsumeFromWhere(enum.StrEnum):
 
 
 class SubscriptionData(Body):
-    """A group's subscription to one topic. `code_set`: Java hash codes of the tags; `sub_version`: ms since the
-    epoch."""
+    """A group's subscription to one topic. `code_set` contains the Java hash codes of the tags. `sub_version` is in ms
+    since the epoch."""
 
     topic: str = ""
     sub_string: str = "*"
@@ -59,7 +59,7 @@ class ProducerData(Body):
 
 
 class ConsumerData(Body):
-    """A consumer group of a client. An enum is None where the peer sent a name we do not know."""
+    """A consumer group of a client. An enum is None if the peer sent an unknown name."""
 
     group_name: str = ""
     consume_type: ConsumeType | None = None
@@ -70,7 +70,7 @@ class ConsumerData(Body):
 
 
 class HeartbeatData(Body):
-    """Body of HEART_BEAT. fingerprint and without_sub belong to heartbeat V2 of 5.x."""
+    """Body of HEART_BEAT. `heartbeat_fingerprint` and `without_sub` belong to heartbeat V2 of 5.x."""
 
     client_id: str = field(default="", name="clientID")
     producer_data_set: list[ProducerData] = field(default_factory=list)
@@ -80,7 +80,7 @@ class HeartbeatData(Body):
 
 
 class Connection(Body):
-    """One connected client. language: a name of codes.LANGUAGES; version: ordinal of its release."""
+    """One connected client. `language` is a name of codes.LANGUAGES, `version` the ordinal of its release."""
 
     client_id: str = ""
     client_addr: str = ""

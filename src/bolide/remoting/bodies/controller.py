@@ -1,6 +1,6 @@
-"""Bodies about replica sets between brokers, operators and a controller (release 5.5.0).
+"""Bodies that brokers, operators and a controller exchange about replica sets (release 5.5.0).
 
-Broker ids are those assigned by the controller. Sets of ids are written in ascending order.
+Broker ids are assigned by the controller. Sets of ids are written in ascending order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ReplicaIdentity(Body):
     broker_address: str = ""
     alive: bool = False
     max_offset: Int64 | None = None
-    """End of the log of a live replica. A field of Bolide's controller."""
+    """End offset of the log of a live replica. A field of Bolide's controller."""
 
 
 class ReplicasInfo(Body):
@@ -51,7 +51,7 @@ class ReplicasInfo(Body):
     in_sync_replicas: list[ReplicaIdentity] = field(default_factory=list)
     not_in_sync_replicas: list[ReplicaIdentity] = field(default_factory=list)
     confirmed_offset: Int64 | None = None
-    """Log offset below which the set confirmed messages, as far as is known. A field of Bolide's controller."""
+    """Log offset up to which the set has confirmed messages, if known. A field of Bolide's controller."""
 
 
 class BrokerReplicasInfo(Body):
@@ -61,7 +61,8 @@ class BrokerReplicasInfo(Body):
 
 
 class EpochEntry(Body):
-    """The log from start_offset to end_offset was written under the master of this epoch; the last has no end yet."""
+    """The part of the log, from `start_offset` to `end_offset`, that was written in one epoch. The last entry has no
+    end yet."""
 
     epoch: Int32 = 0
     start_offset: Int64 = 0

@@ -1,4 +1,4 @@
-"""Queue locks of orderly consumers (LockBatchRequestBody.java and its kin)."""
+"""Queue locks of orderly consumers (LockBatchRequestBody.java and related classes)."""
 
 from __future__ import annotations
 

@@ -10,21 +10,21 @@ from bolide.remoting.bodies.versions import DataVersion
 
 
 class ConsumerOffsetSerializeWrapper(Body):
-    """``topic@group`` to queue id to offset: response to GET_ALL_CONSUMER_OFFSET, and consumerOffset.json."""
+    """Offsets by ``topic@group`` and queue id: response to GET_ALL_CONSUMER_OFFSET, and consumerOffset.json."""
 
     offset_table: dict[str, dict[Int32, Int64]] = field(default_factory=dict)
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
 class DelayOffsetSerializeWrapper(Body):
-    """Delay level to delivered offset: response to GET_ALL_DELAY_OFFSET, and delayOffset.json."""
+    """Delivered offset by delay level: response to GET_ALL_DELAY_OFFSET, and delayOffset.json."""
 
     offset_table: dict[Int32, Int64] = field(default_factory=dict)
     data_version: DataVersion | None = None
 
 
 class ResetOffsetBody(Body):
-    """The offsets a group is set to, by queue."""
+    """The offsets to which a group is reset, by queue."""
 
     offset_table: dict[MessageQueue, Int64] = field(default_factory=dict)
 
@@ -52,6 +52,6 @@ class GetConsumerStatusBody(Body):
 
 
 class QueryCorrectionOffsetBody(Body):
-    """Response to QUERY_CORRECTION_OFFSET: queue id to offset."""
+    """Response to QUERY_CORRECTION_OFFSET: offset by queue id."""
 
     correction_offsets: dict[Int32, Int64] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from bolide.remoting.bodies.clients import MessageModel, SubscriptionData
 
 
 class ConsumeQueueData(Body):
-    """One queue unit. eval: whether the group's filter lets it through."""
+    """One queue unit. `eval` is whether the group's filter accepts it."""
 
     physic_offset: Int64 = 0
     physic_size: Int32 = 0
@@ -41,7 +41,7 @@ class QueryAssignmentRequestBody(Body):
 
 
 class MessageQueueAssignment(Body):
-    """A queue given to the asking client. mode: PULL or POP."""
+    """A queue assigned to the requesting client. `mode` is PULL or POP."""
 
     message_queue: MessageQueue = field(default_factory=MessageQueue)
     mode: str = "PULL"

@@ -8,7 +8,7 @@ from bolide.remoting.bodies.base import Body, Int32, Int64
 
 
 class HAConnectionRuntimeInfo(Body):
-    """One slave of a master. diff: lag in bytes; transferred_byte_in_second: bytes per second."""
+    """One slave of a master. `diff` is the lag in bytes, `transferred_byte_in_second` the rate in bytes per second."""
 
     addr: str = ""
     slave_ack_offset: Int64 = 0
@@ -19,7 +19,7 @@ class HAConnectionRuntimeInfo(Body):
 
 
 class HAClientRuntimeInfo(Body):
-    """The link of a slave to its master. Timestamps in ms."""
+    """The link of a slave to its master. Timestamps are in ms."""
 
     master_addr: str = ""
     transferred_byte_in_second: Int64 = 0

@@ -8,7 +8,7 @@ from bolide.remoting.bodies.base import Body, Int32
 
 
 class QueueData(Body):
-    """The queues of one topic at one broker. perm: bits 4 read, 2 write, 1 inherit."""
+    """The queues of one topic at one broker. `perm` has the bits 4 (read), 2 (write) and 1 (inherit)."""
 
     broker_name: str = ""
     read_queue_nums: Int32 = 0
@@ -18,7 +18,7 @@ class QueueData(Body):
 
 
 class BrokerData(Body):
-    """The addresses of one broker name: id 0 is the master, every other a slave."""
+    """The addresses of one broker name: id 0 is the master, other ids are slaves."""
 
     cluster: str = ""
     broker_name: str = ""

@@ -12,7 +12,7 @@ from bolide.remoting.bodies.clients import SubscriptionData
 
 
 class ProcessQueueInfo(Body):
-    """State of one queue at the client. ``droped`` is spelt so on the wire. Timestamps in ms."""
+    """State of one queue at the client. ``droped`` is the spelling on the wire. Timestamps are in ms."""
 
     commit_offset: Int64 = 0
     cached_msg_min_offset: Int64 = 0
@@ -31,7 +31,7 @@ class ProcessQueueInfo(Body):
 
 
 class ConsumeStatus(Body):
-    """Rates of one topic at the client: times in ms, rates a second, failures over an hour."""
+    """Rates of one topic at the client: times in ms, rates per second, failures in an hour."""
 
     pull_rt: float = field(default=0.0, name="pullRT")
     pull_tps: float = field(default=0.0, name="pullTPS")
@@ -65,7 +65,7 @@ class CMResult(enum.StrEnum):
 
 
 class ConsumeMessageDirectlyResult(Body):
-    """Response to CONSUME_MESSAGE_DIRECTLY. `spent_time_mills`: ms."""
+    """Response to CONSUME_MESSAGE_DIRECTLY. `spent_time_mills` is in ms."""
 
     order: bool = False
     auto_commit: bool = True

@@ -1,4 +1,4 @@
-"""Figures of brokers: progress of groups, rates (ConsumeStats.java and related classes)."""
+"""Statistics of brokers: progress of groups, rates (ConsumeStats.java and related classes)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bolide.remoting.bodies.base import Body, Int64, MessageQueue
 
 
 class OffsetWrapper(Body):
-    """One queue of a group. last_timestamp: store time of the last message consumed, ms."""
+    """One queue of a group. `last_timestamp` is the store time of the last consumed message in ms."""
 
     broker_offset: Int64 = 0
     consumer_offset: Int64 = 0
@@ -17,8 +17,8 @@ class OffsetWrapper(Body):
 
     @property
     def lag(self) -> int:
-        """Messages not consumed. 0 if the offset is beyond the end of the queue: a negative lag in a sum would hide the
-        lag of other queues."""
+        """Number of unconsumed messages, or 0 if the offset is beyond the end of the queue: a negative lag in a sum
+        would hide the lag of other queues."""
         return max(0, self.broker_offset - self.consumer_offset)
 
 
@@ -39,7 +39,7 @@ class ConsumeStatsList(Body):
 
 
 class BrokerStatsItem(Body):
-    """A counter over one span. avgpt: mean per call."""
+    """A counter over one period. `avgpt` is the mean per call."""
 
     sum: Int64 = 0
     tps: float = 0.0
@@ -55,7 +55,8 @@ class BrokerStatsData(Body):
 
 
 class QueueTimeSpan(Body):
-    """Oldest, newest and last consumed message of a queue, ms; delay_time: now minus the last consumed."""
+    """Times of the oldest, newest and last consumed message of a queue in ms. `delay_time` is now minus the last of
+    them."""
 
     message_queue: MessageQueue = field(default_factory=MessageQueue)
     min_time_stamp: Int64 = 0

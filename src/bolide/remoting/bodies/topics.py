@@ -14,8 +14,9 @@ DELETED_TOPICS: Final = "deletedTopics"
 """A member of the response to GET_ALL_TOPIC_CONFIG that only Bolide's brokers write and read: topics that were deleted
 and created again, each with the log offset of the deletion."""
 GUESSED_TOPICS: Final = "guessedTopics"
-"""A member of that response, and of topics.json, of Bolide only: topics that a slave created from their messages and
-nobody has configured since, each with its number of queues. A later message may show that the topic has more."""
+"""A member of that response, and of topics.json, that only Bolide uses. It contains topics that a slave inferred from
+their messages and that were not configured since, each with its number of queues. A later message may show that a topic
+has more."""
 
 
 class TopicFilterType(enum.StrEnum):
@@ -26,7 +27,8 @@ class TopicFilterType(enum.StrEnum):
 
 
 class TopicConfig(Body):
-    """One topic. perm: bits 4 read, 2 write, 1 inherit; attributes: 5.x, ``+key`` to ``value`` when being set."""
+    """One topic. `perm` has the bits 4 (read), 2 (write) and 1 (inherit). `attributes` (5.x) maps ``+key`` to ``value``
+    in a request that sets them."""
 
     topic_name: str = ""
     read_queue_nums: Int32 = 16
@@ -57,14 +59,15 @@ class TopicConfigAndMappingSerializeWrapper(Body):
 
 
 class TopicList(Body):
-    """Response to the codes that list topic names. `broker_addr`: some live broker, set by a name server only."""
+    """Response to the codes that list topic names. `broker_addr` is the address of a live broker, which only name
+    servers set."""
 
     topic_list: list[str] = field(default_factory=list)
     broker_addr: str | None = None
 
 
 class TopicOffset(Body):
-    """Queue offsets of one queue; the timestamp is that of the last message, in ms, or 0."""
+    """Queue offsets of one queue. `last_update_timestamp` is the time of the last message in ms, or 0."""
 
     min_offset: Int64 = 0
     max_offset: Int64 = 0

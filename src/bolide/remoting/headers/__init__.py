@@ -1,6 +1,6 @@
-"""Headers: one struct per served request and response header, one file per subject, and their decoders.
+"""Headers: one struct per header of a supported request or response, one file per subject, and their decoders.
 
-Fields missing in a struct are missing in RocketMQ too; protocol names are those of the Java classes.
+The structs have the fields and protocol names of the Java classes, except some inherited fields (see `base`).
 """
 
 from bolide.remoting.headers.base import Header

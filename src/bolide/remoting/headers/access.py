@@ -1,6 +1,6 @@
 """Users and policies of access control (ACL 2), release 5.5.0.
 
-Fields and names: the Java header classes of the same names.
+Fields and protocol names are from the Java header classes of the same names.
 """
 
 from __future__ import annotations

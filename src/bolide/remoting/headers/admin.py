@@ -1,6 +1,6 @@
 """Broker configuration and counters.
 
-Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
+Fields and protocol names are from the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class ViewBrokerStatsDataRequestHeader(Header, rename="camel"):
 
 
 class ExportRocksDBConfigToJsonRequestHeader(Header, rename="camel"):
-    """Request 355 EXPORT_ROCKSDB_CONFIG_TO_JSON: `config_type` are names of tables, each with a semicolon after it."""
+    """Request 355 EXPORT_ROCKSDB_CONFIG_TO_JSON: `config_type` contains names of tables, each followed by a
+    semicolon."""
 
     config_type: str

@@ -1,7 +1,7 @@
-"""Base of all header structs: typed extension fields, required or optional, with their protocol names.
+"""Base class of all header structs: typed extension fields, required or optional, with their protocol names.
 
 The structs omit the fields that 5.x adds to many headers by inheritance (``ns``, ``nsd``, ``bname``, ``oway``, ``lo``;
-RpcRequestHeader.java): a broker uses none of them, signatures cover them through `Command.ext`, and a client that needs
+RpcRequestHeader.java). A broker does not use them, signatures cover them through `Command.ext`, and a client that needs
 them adds them to the mapping.
 """
 
@@ -24,7 +24,7 @@ _BOUNDS: Final = {2**31 - 1: INT32, 2**63 - 1: INT64}
 
 
 class Field:
-    """One field as the lenient reader needs it: attribute, name on the wire, kind, whether Java marks it required."""
+    """One field, for the lenient reader: attribute, name on the wire, kind, and whether Java requires it."""
 
     __slots__ = ("attribute", "default", "kind", "name", "required")
 
@@ -37,13 +37,13 @@ class Field:
 
 
 class Header(msgspec.Struct, kw_only=True):
-    """Base of all header structs. ``None`` is Java's null: the field is not on the wire."""
+    """Base class of all header structs. ``None`` is Java's null: the field is not sent."""
 
     fields_of: ClassVar[dict[type[Header], tuple[Field, ...]]] = {}
 
     @classmethod
     def fields(cls) -> tuple[Field, ...]:
-        """The fields of this header, worked out once per class."""
+        """Return the fields of this header, computed once per class."""
         known = Header.fields_of.get(cls)
         if known is None:
             known = tuple(_field(info) for info in msgspec.structs.fields(cls))
@@ -51,7 +51,8 @@ class Header(msgspec.Struct, kw_only=True):
         return known
 
     def to_ext(self) -> dict[str, str]:
-        """The extension fields: numbers in decimal, booleans as true/false, None left out (RemotingCommand.java)."""
+        """Return the extension fields: numbers in decimal, booleans as true or false, without None
+        (RemotingCommand.java)."""
         ext: dict[str, str] = {}
         for field in self.fields():
             value = getattr(self, field.attribute)
@@ -73,7 +74,7 @@ def _field(info: msgspec.structs.FieldInfo) -> Field:
 
 
 def _kind(annotation: Any) -> str:
-    """string, int, long or bool, from the type of a field that may also be None."""
+    """Return string, int, long or bool for the type of a field, which may also be None."""
     described = msgspec.inspect.type_info(annotation)
     if isinstance(described, msgspec.inspect.UnionType):
         described = next(part for part in described.types if not isinstance(part, msgspec.inspect.NoneType))

@@ -1,8 +1,8 @@
-"""Requests of brokers and operators to a controller, and its requests to brokers.
+"""Requests from brokers and operators to a controller, and from a controller to brokers.
 
-Fields and names: the Java header classes of the same names, release 5.5.0. A broker's heartbeat, code 904, uses
-`headers.namesrv.BrokerHeartbeatRequestHeader` with its optional fields. Broker ids are those assigned by the
-controller: they start at 1, and a master keeps its own.
+Fields and protocol names are from the Java header classes of the same names, release 5.5.0. A broker's heartbeat, code
+904, uses `headers.namesrv.BrokerHeartbeatRequestHeader` with its optional fields. Broker ids are assigned by the
+controller: they start at 1, and a master keeps its id.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bolide.remoting.headers.base import Header, Int32, Int64
 
 
 class AlterSyncStateSetRequestHeader(Header, rename="camel"):
-    """Request 1001 CONTROLLER_ALTER_SYNC_STATE_SET: a master changes its set. Body: `SyncStateSet`."""
+    """Request 1001 CONTROLLER_ALTER_SYNC_STATE_SET: a master changes the in-sync replicas. Body: `SyncStateSet`."""
 
     broker_name: str | None = None
     master_broker_id: Int64 | None = None
@@ -55,7 +55,8 @@ class RegisterBrokerToControllerRequestHeader(Header, rename="camel"):
 
 
 class RegisterBrokerToControllerResponseHeader(Header, rename="camel"):
-    """Response to 1003 CONTROLLER_REGISTER_BROKER; it names the master only while it is alive. Body: `SyncStateSet`."""
+    """Response to 1003 CONTROLLER_REGISTER_BROKER; it contains the master only while the master is alive. Body:
+    `SyncStateSet`."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -80,7 +81,7 @@ class GetReplicaInfoResponseHeader(Header, rename="camel"):
 
 
 class GetMetaDataResponseHeader(Header, rename="camel"):
-    """Response to 1005 CONTROLLER_GET_METADATA_INFO. peers: `n0:ip:port;n1:ip:port`."""
+    """Response to 1005 CONTROLLER_GET_METADATA_INFO. `peers` has the form `n0:ip:port;n1:ip:port`."""
 
     group: str | None = None
     controller_leader_id: str | None = None
@@ -99,7 +100,8 @@ class NotifyBrokerRoleChangedRequestHeader(Header, rename="camel"):
 
 
 class CleanControllerBrokerDataRequestHeader(Header, rename="camel"):
-    """Request 1011 CLEAN_BROKER_DATA. broker_controller_ids_to_clean: `1;2`, None: the whole set."""
+    """Request 1011 CLEAN_BROKER_DATA. `broker_controller_ids_to_clean` has the form `1;2`, or is None for the whole
+    set."""
 
     broker_name: str
     cluster_name: str | None = None

@@ -1,9 +1,9 @@
 """Decodes the typed header of a command like a Java server.
 
-Fast path: msgspec decodes the raw JSON text directly into the struct, with numbers from strings. If it fails, or would
-accept more than Java (it reads "1" as true and "null" as no value), the fields are read one by one with Java's rules
-(RemotingCommand.java): an invalid number is null, only the word "true" in any case is true. A missing required field
-raises an error that names it; Java logs it and fails later, with the same response code 1.
+Usually msgspec decodes the raw JSON text directly into the struct, with numbers from strings. If it fails, or would
+accept more than Java (it reads "1" as true and "null" as no value), the fields are read one by one. Java's rules
+(RemotingCommand.java) then apply: an invalid number is null, and only the word "true", ignoring case, is true. A
+missing required field raises an error that names it; Java logs it and fails later, with the same response code 1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _flags: dict[type[Header], tuple[str, ...]] = {}
 
 
 def decode_header(command: Command, header: type[H]) -> H:
-    """Decode the header of `command`. Raises HeaderError that names a missing required field."""
+    """Decode the header of `command`. Raises `HeaderError`, which names the field, if a required field is missing."""
     decoder = _decoders.get(header)
     if decoder is None:
         decoder = _prepare(header)
@@ -47,14 +47,15 @@ def decode_header(command: Command, header: type[H]) -> H:
 
 @final
 class Decoded(Generic[Peer, H, Answer]):
-    """A handler with the decoder of its header before it."""
+    """A handler that is called with the decoded header."""
 
     def __init__(self, header: type[H], handler: Callable[[Peer, Command, H, int], Answer]) -> None:
         self._header: type[H] = header
         self._handler: Callable[[Peer, Command, H, int], Answer] = handler
 
     def answer(self, peer: Peer, command: Command, now: int) -> Answer:
-        """Decode the header and call the handler. Raises HeaderError that names a missing required field."""
+        """Decode the header and call the handler. Raises `HeaderError`, which names the field, if a required field is
+        missing."""
         return self._handler(peer, command, decode_header(command, self._header), now)
 
 
@@ -66,7 +67,7 @@ def _prepare(header: type[Header]) -> Any:
 
 
 def lenient_header(command: Command, header: type[H]) -> H:
-    """The header from the string view of the extension fields, by Java's rules."""
+    """Decode the header from the extension fields as strings, by Java's rules. Raises `HeaderError`."""
     ext = command.ext()
     values: dict[str, Any] = {}
     for field in header.fields():
@@ -86,7 +87,7 @@ def lenient_header(command: Command, header: type[H]) -> H:
 
 
 def _says_null(command: Command) -> bool:
-    """Whether a field may be the word null, which msgspec reads as no value, and Java as a false flag."""
+    """Return whether a field may be the word null, which msgspec reads as no value, and Java as a false flag."""
     raw = command.raw_ext
     if raw:
         return b"null" in raw.lower()
@@ -101,7 +102,8 @@ def _missing(command: Command, header: type[Header], name: str, text: str | None
 
 
 def java_int(text: str, bits: int) -> int | None:
-    """Integer.parseInt (bits 31) or Long.parseLong (63): sign and decimal digits in range, else None."""
+    """Parse an integer like Integer.parseInt (`bits` 31) or Long.parseLong (63). Return None if the text is not a
+    number in range."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isdecimal() or len(digits) > 100:  # the bound keeps int() cheap; Java allows leading zeros
         return None

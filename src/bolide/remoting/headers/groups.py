@@ -1,6 +1,6 @@
-"""Group configuration and group figures of a broker.
+"""Configuration and statistics of groups at a broker.
 
-Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
+Fields and protocol names are from the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class GetSubscriptionGroupConfigRequestHeader(Header):
 
 
 class UpdateGroupForbiddenRequestHeader(Header):
-    """Request 353 UPDATE_AND_GET_GROUP_FORBIDDEN (5.x). Without `readable` it only asks."""
+    """Request 353 UPDATE_AND_GET_GROUP_FORBIDDEN (5.x). Without `readable`, it is only a query."""
 
     group: str
     topic: str

@@ -1,6 +1,6 @@
 """Requests of brokers, clients and operators to a name server about brokers and routes.
 
-Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
+Fields and protocol names are from the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """
 
 from __future__ import annotations

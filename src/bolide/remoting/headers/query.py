@@ -1,6 +1,6 @@
-"""Finding stored messages by key, by physical offset, by queue unit.
+"""Queries of stored messages by key, by physical offset, and by queue unit.
 
-Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
+Fields and protocol names are from the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """
 
 from __future__ import annotations

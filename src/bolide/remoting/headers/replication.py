@@ -6,7 +6,8 @@ from bolide.remoting.headers.base import Header, Int64
 
 
 class ExchangeHAInfoRequestHeader(Header, rename="camel"):
-    """Request 906 EXCHANGE_BROKER_HA_INFO: a master sends it to its slave; without a value it queries a master."""
+    """Request 906 EXCHANGE_BROKER_HA_INFO: a master sends it to its slave. Without values, it is a query of a
+    master."""
 
     master_ha_address: str | None = None
     master_flush_offset: Int64 | None = None
@@ -14,7 +15,7 @@ class ExchangeHAInfoRequestHeader(Header, rename="camel"):
 
 
 class ExchangeHAInfoResponseHeader(Header, rename="camel"):
-    """Response to 906 EXCHANGE_BROKER_HA_INFO: where the master is, from a master only."""
+    """Response to 906 EXCHANGE_BROKER_HA_INFO: the master's addresses and flushed offset, which only a master sends."""
 
     master_ha_address: str | None = None
     master_flush_offset: Int64 | None = None
@@ -22,6 +23,6 @@ class ExchangeHAInfoResponseHeader(Header, rename="camel"):
 
 
 class ResetMasterFlushOffsetHeader(Header, rename="camel"):
-    """Request 908 RESET_MASTER_FLUSH_OFFSET: the master's flushed offset as known to a slave."""
+    """Request 908 RESET_MASTER_FLUSH_OFFSET: sets the master's flushed offset at a slave."""
 
     master_flush_offset: Int64

@@ -1,6 +1,6 @@
-"""A message a consumer could not handle, sent back.
+"""Return of a message that a consumer could not process.
 
-Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
+Fields and protocol names are from the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """
 
 from __future__ import annotations

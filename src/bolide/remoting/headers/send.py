@@ -1,6 +1,6 @@
-"""Sending one message or a batch, and the response to both.
+"""Sends of one message or a batch, and the response to both.
 
-Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
+Fields and protocol names are from the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class SendMessageRequestHeaderV2(
 
 
 SendHeader: TypeAlias = SendMessageRequestHeader | SendMessageRequestHeaderV2
-"""A send in either form."""
+"""Header of a send in either form."""
 
 
 class SendMessageResponseHeader(Header, rename="camel"):

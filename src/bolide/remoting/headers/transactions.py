@@ -1,6 +1,6 @@
-"""Transactions: how one ended, asking how it ended, asking again.
+"""Transactions: their end, their check by a broker, and the resumption of checks.
 
-Fields and names: the Java header classes of the same names, releases 4.9.7 and 5.5.0.
+Fields and protocol names are from the Java header classes of the same names, releases 4.9.7 and 5.5.0.
 """
 
 from __future__ import annotations
