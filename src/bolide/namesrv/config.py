@@ -1,4 +1,4 @@
-"""Configuration by remote control: codes 318 and 319 (UPDATE_NAMESRV_CONFIG, GET_NAMESRV_CONFIG)."""
+"""Remote configuration: codes 318 and 319 (UPDATE_NAMESRV_CONFIG, GET_NAMESRV_CONFIG)."""
 
 from __future__ import annotations
 

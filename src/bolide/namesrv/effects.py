@@ -8,14 +8,14 @@ KV_FILE: Final = "kvConfig.json"
 
 
 class CloseChannel(NamedTuple):
-    """Close a connection, because its broker sends no heartbeats."""
+    """Close a connection, because its broker does not send heartbeats."""
 
     channel_id: int
     reason: str
 
 
 class PersistFile(NamedTuple):
-    """Write a file atomically, the last of equal names wins. name: `KV_FILE`."""
+    """Write a file atomically. The last of equal names wins. `name` is `KV_FILE`."""
 
     name: str
     data: bytes
@@ -31,7 +31,7 @@ class TellBroker(NamedTuple):
 
 
 class KeepSettings(NamedTuple):
-    """Write these settings, by Java key, to the settings file of the name server. Other lines are kept."""
+    """Write these settings, by Java key, to the settings file of the name server. Other lines stay unchanged."""
 
     changes: dict[str, str]
 

@@ -1,4 +1,4 @@
-"""Keys and values by namespace: codes 100, 101, 102 and 219, kept in kvConfig.json (KVConfigManager.java)."""
+"""Keys and values by namespace: codes 100, 101, 102 and 219, stored in kvConfig.json (KVConfigManager.java)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_kv(data: bytes) -> dict[str, dict[str, str]]:
 class KvService:
     """Key-value table, written to its file after every change.
 
-    `data`: content of the file, b"" for a new one. Raises `BodyError` if it is invalid.
+    `data` is the content of the file, or b"" for a new file. Raises `BodyError` if it is invalid.
     """
 
     def __init__(self, effects: NamesrvEffects, settings: Settings, data: bytes = b"") -> None:
@@ -76,7 +76,7 @@ class KvService:
         ]
 
     def get(self, namespace: str, key: str) -> str | None:
-        """Return a value, or None if there is none."""
+        """Return a value, or None if it does not exist."""
         return self.table.get(namespace, {}).get(key)
 
     def namespace_body(self, namespace: str) -> bytes | None:

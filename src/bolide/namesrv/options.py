@@ -151,12 +151,12 @@ class NamesrvOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Texts for the log at the start."""
+        """Warnings to log at startup."""
         return self.warnings_of(self.bind_address, "register as any broker and change routes and settings")
 
 
 class Settings(LiveOptions[NamesrvOptions]):
-    """Current settings. Code 318 replaces the object when it changes settings."""
+    """Current settings. Code 318 replaces `options` when it changes settings."""
 
     def listed(self) -> str:
         """Return the keys that may not be changed at run time."""

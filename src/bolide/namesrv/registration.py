@@ -1,8 +1,9 @@
 """Registration, heartbeats and removal of brokers: codes 103, 104, 322 and 904, expiry, closed connections.
 
 Follows RouteInfoManager.registerBroker of 5.x. The same address with another id is a promotion, and the old id is
-removed. An id of another address with a higher stateVersion is not reassigned: the response is success, and no table
-changes. A first registration with exactly one topic is rejected, because it is an increment to an unknown registration.
+removed. An id of another address with a higher stateVersion is not reassigned: the response is success, and only the
+new address is removed from the live brokers. A first registration with exactly one topic is rejected, because it is an
+increment to an unknown registration.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from bolide.remoting.register import PartialRegisterBody, RegisterBrokerBody, bo
 from bolide.remoting.request_routes import Kind, Route
 
 SHOWN: Final = 10
-"""Most topic names in one remark."""
+"""Maximum number of topic names in one remark."""
 MAX_FILTER_SERVERS: Final = 64
 
 
@@ -144,7 +145,7 @@ class RegistrationService:
         address = BrokerAddress(header.cluster_name, header.broker_addr)
         before = tables.live.get(address)
         if before is not None and before.broker_name != header.broker_name:
-            # an address is one broker: without this, the old name would never be removed
+            # an address belongs to one broker: without this, the old name would never be removed
             self._remove(before.broker_name, address)
         tables.list_broker(header.cluster_name, header.broker_name)
         broker = tables.brokers.get(header.broker_name)
@@ -190,8 +191,8 @@ class RegistrationService:
             self._tell_least(broker, gone=address.addr)
 
     def _tell_least(self, broker: BrokerData, gone: str | None = None, ha_addr: str | None = None) -> None:
-        """Send NOTIFY_MIN_BROKER_ID_CHANGE to the remaining brokers of a set, or to those that now have a smaller id
-        above them."""
+        """Send NOTIFY_MIN_BROKER_ID_CHANGE to the remaining brokers of a set or, if a broker with a smaller id was
+        added, to the others."""
         if not self.settings.options.notify_min_broker_id_changed:
             return
         least = min(broker.broker_addrs)
@@ -249,7 +250,8 @@ class RegistrationService:
     def on_query_data_version(
         self, channel_id: int, command: Command, header: QueryDataVersionRequestHeader, now: int
     ) -> Command:
-        """QUERY_DATA_VERSION. Returns whether the broker has a new version to register, and counts as a heartbeat."""
+        """QUERY_DATA_VERSION. Returns whether the broker has a new version to register, and is treated as a
+        heartbeat."""
         theirs = decode_body(command.body, DataVersion)
         ours = self.tables.data_version(header.cluster_name, header.broker_addr)
         self.tables.refresh(header.cluster_name, header.broker_addr, now)
@@ -266,8 +268,8 @@ class RegistrationService:
         return make_response(command, codes.SUCCESS)
 
     def channel_closed(self, channel_id: int) -> None:
-        """Called when a connection closes: remove brokers registered on it, unless they registered again on another
-        one."""
+        """Called when a connection closes: remove brokers registered on it, unless they have re-registered on another
+        connection."""
         for address, live in list(self.tables.live.items()):
             if live.channel_id == channel_id:
                 self._remove(live.broker_name, address)

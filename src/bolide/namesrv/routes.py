@@ -1,6 +1,6 @@
 """Topic routes: codes 105, 106, 205, 216, 217, 327 and 901 (ClientRequestProcessor.java).
 
-Routes are always encoded as strict JSON, whatever the version of the client: old clients can read it as well.
+Routes are always encoded as strict JSON, whatever the version of the client: old clients can also read it.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ class RouteService:
     def on_wipe_write_perm(
         self, channel_id: int, command: Command, header: WipeWritePermOfBrokerRequestHeader, now: int
     ) -> Command:
-        """WIPE_WRITE_PERM_OF_BROKER. Rejects sends to this broker until it registers with a new DataVersion."""
+        """WIPE_WRITE_PERM_OF_BROKER. Removes the write permission of the broker's topics until it registers with a new
+        DataVersion."""
         name = header.broker_name
         count = self.tables.change_perms(name, lambda perm: perm & ~PERM_WRITE)
         return make_response(
@@ -195,7 +196,7 @@ class RouteService:
 
 
 def keep_zone(route: TopicRouteData, zone: str) -> None:
-    """Remove brokers outside the client's zone, except those without a master (ZoneRouteRPCHook.java)."""
+    """Remove brokers outside the client's zone, except brokers without a master (ZoneRouteRPCHook.java)."""
     left_out: set[str] = set()
     kept: list[BrokerData] = []
     for broker in route.broker_datas:

@@ -1,4 +1,4 @@
-"""The name server as one object: maps commands to responses and effects, without sockets, clock and files."""
+"""The name server as one object: maps commands to responses and effects, without sockets, clock or files."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from bolide.remoting.unsupported import unsupported
 class NameServer:
     """All services over one set of tables.
 
-    `kv`: content of kvConfig.json, b"" for a new one; `start`: start time, ms since the epoch. Raises `BodyError` for
-    invalid content: a name server must not start without its configuration.
+    `kv` is the content of kvConfig.json, or b"" for a new file. `start` is the start time in ms since the epoch. Raises
+    `BodyError` for invalid content: a name server must not start without its configuration.
     """
 
     def __init__(self, options: NamesrvOptions, kv: bytes = b"", start: int = 0) -> None:
@@ -44,7 +44,8 @@ class NameServer:
     def handle(self, channel_id: int, remote: str, command: Command, now: int) -> Command | None:
         """Handle a request. Return the response, or None for a oneway request and for a response.
 
-        `channel_id`: id of the connection, never reused. `remote`: its address, for remarks. `now`: ms since the epoch.
+        `channel_id` is the id of the connection, which is never reused. `remote` is its address, for remarks. `now` is
+        in ms since the epoch.
         """
         if command.is_response:
             return None

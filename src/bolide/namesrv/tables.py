@@ -1,6 +1,6 @@
 """Tables of a name server: clusters, live brokers, and the queues of each topic (RouteInfoManager.java).
 
-The tables are changed only together and only here. They are not stored: brokers register again within 30 seconds of a
+The tables are changed only together and only here. They are not stored: brokers re-register within 30 seconds of a
 restart. A broker that unregisters is removed immediately. Its topics, which may be many, are removed in batches. Until
 then they refer to an unknown broker, and no response contains their queues there.
 """
@@ -19,7 +19,7 @@ from bolide.remoting.bodies.versions import DataVersion
 DROPPED_AT_ONCE: Final = 20_000
 """Number of topics of unregistered brokers to remove in one batch: about ten milliseconds of work."""
 MAX_NAME: Final = 1024
-"""Maximum characters of a name or an address. Real ones have at most a quarter of that."""
+"""Maximum number of characters of a name or an address. Real names have at most a quarter of that."""
 
 
 class BrokerAddress(NamedTuple):
@@ -45,7 +45,7 @@ class Live:
         self.ha_server_addr = ha_server_addr
 
     def expired(self, now: int) -> bool:
-        """Return whether its last heartbeat is older than its timeout."""
+        """Return whether the last heartbeat is older than the timeout."""
         return self.last_update + self.timeout < now
 
 
@@ -65,7 +65,7 @@ class Tables:
         self._leaving: dict[str, dict[str, None]] = {}  # topics of unregistered brokers, to be removed
 
     def data_version(self, cluster: str, addr: str) -> DataVersion | None:
-        """Return the DataVersion of a broker's last registration, or None if it is not live."""
+        """Return the DataVersion of a broker's last registration, or None if the broker is not live."""
         live = self.live.get(BrokerAddress(cluster, addr))
         return live.data_version if live is not None else None
 

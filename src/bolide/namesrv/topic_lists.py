@@ -61,9 +61,9 @@ class TopicListService:
         )
 
     def on_system(self, channel_id: int, command: Command, now: int) -> Command:
-        """GET_SYSTEM_TOPIC_LIST_FROM_NS: names of clusters and brokers, and the address of some broker."""
+        """GET_SYSTEM_TOPIC_LIST_FROM_NS: names of clusters and brokers, and the address of one broker."""
         named = (name for cluster, brokers in self.tables.clusters.items() for name in (cluster, *brokers))
-        names = list(dict.fromkeys(named))  # a cluster may be named as a broker is
+        names = list(dict.fromkeys(named))  # a cluster and a broker may have the same name
         addrs = [addr for broker in self.tables.brokers.values() for addr in broker.broker_addrs.values()]
         return make_response(command, codes.SUCCESS, body=encode_body(TopicList(names, addrs[0] if addrs else None)))
 
