@@ -2,7 +2,7 @@
 
 ``BOLIDE_IMPL`` is ``auto`` (compiled modules if the install has them), ``compiled`` (the import of ``bolide`` fails
 without them) or ``python`` (a finder skips the extensions). A wheel contains both or, if built without a compiler, only
-the Python sources. It never contains a part of the extensions, because they share one library.
+the Python sources. It never contains only some of the extensions, because they share one library.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHOICES: Final = ("auto", "compiled", "python")
 
 
 class SourceOnly:
-    """A finder that sees only the ``.py`` files of this package."""
+    """A finder that finds only the ``.py`` files of this package."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -49,7 +49,7 @@ class SourceOnly:
 
 
 def wanted() -> str:
-    """Return the value of ``BOLIDE_IMPL``. Raises `ImportError` if it is not one of the three."""
+    """Return the value of ``BOLIDE_IMPL``. Raises `ImportError` if it is not one of `CHOICES`."""
     choice = os.environ.get("BOLIDE_IMPL") or "auto"
     if choice not in CHOICES:
         raise ImportError(f"BOLIDE_IMPL is {choice!r}; set it to one of {', '.join(CHOICES)} or leave it out")

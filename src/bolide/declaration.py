@@ -1,4 +1,4 @@
-"""Declares settings, with the single check of their values from every source.
+"""Declares settings, and checks their values from every source in one place.
 
 A setting is a field of a struct of options:
 
@@ -6,10 +6,10 @@ A setting is a field of a struct of options:
 
     file_reserved_time: Annotated[Hours, RETENTION("Time a log file is kept after its last change.", live=True)] = 72
 
-The field has the type and default. The `msgspec.Meta` of the type gives unit and range. The section's arguments
-describe the setting: its effect, whether it can change while the daemon runs (`live`), and RocketMQ's default if it
-differs (`java`). The key in a `.conf` file is RocketMQ's (`java_key`). Loader, command line, GET_BROKER_CONFIG and
-docs/settings.md use only these declarations.
+The field specifies the type and the default. The `msgspec.Meta` of the type specifies the unit and the range. The
+section's arguments describe the setting: its effect, whether it can change while the daemon runs (`live`), and
+RocketMQ's default if it differs (`java`). The key in a `.conf` file is RocketMQ's (`java_key`). Loader, command line,
+GET_BROKER_CONFIG and docs/settings.md use only these declarations.
 
 A daemon with many settings composes its options: each field is a struct of options, and the package that reads these
 settings declares it. Files and flags name settings without their part: `settings_of` lists all parts together, and
@@ -121,7 +121,7 @@ def java_key(name: str) -> str:
 
 
 class DeclaredOptions(Struct, frozen=True, kw_only=True, rename=java_key):
-    """Base of a struct of settings. Raises `ConfigError` for a value that its declaration does not allow."""
+    """Base class of a struct of settings. Raises `ConfigError` for a value that its declaration does not allow."""
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -154,7 +154,8 @@ def parts_of(kind: type[Struct]) -> dict[str, type[Struct]]:
 
 @cache
 def _hints(kind: type[Struct]) -> dict[str, Any]:
-    """Evaluate the annotations of a struct, which takes most of the time that a start needs for its settings."""
+    """Return the evaluated annotations of a struct. Cached, because this takes most of the time that a start needs for
+    its settings."""
     return get_type_hints(kind, include_extras=True)
 
 
@@ -194,7 +195,7 @@ def values_of(
 ) -> dict[str, Value]:
     """Return the values of these texts, by field name. Ignores keys that `kind` does not declare.
 
-    `origins` has the source of each key's text. Raises `ConfigError`.
+    `origins` contains the source of each key's text. Raises `ConfigError`.
     """
     settings = settings_of(kind)
     return {

@@ -1,4 +1,4 @@
-"""The command of this process's Python for a child process.
+"""The command that runs this process's Python in a child process.
 
 `python -m` and `python -c` search the current folder first, so a file `bolide.py` or `json.py` there would run instead
 of the installed module. `-P` excludes that folder; PYTHONPATH still applies.
