@@ -1,4 +1,4 @@
-"""Rights of accounts by the entries in their files: ACL 1 of RocketMQ 4.9.7 (docs/protocol/acl.md 2)."""
+"""Rights of accounts according to the account files: ACL 1 of RocketMQ 4.9.7 (docs/protocol/acl.md 2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NeedsAdmin(Denied):
 
 
 class AccountRights(Rights):
-    """The rights of the accounts of a broker. `accounts`: returns those in force."""
+    """Rights of a broker's accounts. `accounts` returns the current accounts."""
 
     def __init__(self, accounts: Callable[[], Accounts], strict: bool) -> None:
         self._accounts = accounts
@@ -31,7 +31,7 @@ class AccountRights(Rights):
         return (SIGNED_UPDATE if declared is None else declared).in_acl_1(self._strict)
 
     def may(self, principal: Principal, asked: list[Asked]) -> None:
-        """Raise `Denied` unless the current entries of the account allow all of this from this address."""
+        """Raise `Denied` unless the account currently has all these permissions, or trusts the principal's address."""
         account = self.account(principal.name)
         if account.trusted(principal.source) or TRACE in asked:
             return
@@ -44,7 +44,7 @@ class AccountRights(Rights):
                 _check(account, f"{RETRY_PREFIX}{one.name}" if one.kind is ResourceType.GROUP else one.name, perm)
 
     def account(self, key: str) -> Account:
-        """Return an account. Raises `Denied`."""
+        """Return the account with this access key. Raises `Denied` if it does not exist."""
         account = self._accounts().by_key.get(key)
         if account is None:
             raise Denied(f"No acl config for {key}")

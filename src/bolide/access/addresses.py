@@ -1,6 +1,6 @@
 """Address expressions in the files of ACL 1: lists, alternatives for the last part, ranges (docs/protocol/acl.md 2).
 
-Rejects what RocketMQ rejects, and two forms that RocketMQ accepts but then fails on at every request.
+Rejects every expression that RocketMQ rejects, and two forms that RocketMQ accepts but then fails on at every request.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ class BadAddress(Exception):
 
 
 def unmapped(address: str) -> str:
-    """Return the IPv4 address of an IPv4 peer on a port of IPv6, and any other address unchanged."""
+    """Return the IPv4 address in an IPv4-mapped IPv6 address. Return any other address unchanged."""
     return address.removeprefix(MAPPED_IPV4) if "." in address else address
 
 
 def matcher(expression: str) -> Matches:
-    """Return a function that tests whether the expression contains an address without port. Raises `BadAddress`."""
+    """Return a function that tests whether an address (without port) matches the expression. Raises `BadAddress`."""
     text = expression.strip()
     if not text:
         return lambda address: False
@@ -51,7 +51,7 @@ def _one_of(texts: list[str], expression: str) -> Matches:
 
 
 def _ranged(text: str) -> Matches:
-    """Parts before the first `*` or range must be equal. Later parts are ignored, as in Java."""
+    """Match the parts before the first `*` or range exactly, and ignore the parts after it, as in Java."""
     mark, count, most, base = (":", 8, 0xFFFF, 16) if ":" in text else (".", 4, 255, 10)
     parts = _expanded(text) if mark == ":" else text.split(mark)
     place = next(index for index, part in enumerate(parts) if part == "*" or "-" in part)
@@ -87,7 +87,7 @@ def _bounds(part: str, most: int, base: int) -> tuple[int, int]:
 
 
 def _expanded(text: str) -> list[str]:
-    """Return the eight groups of an IPv6 address, of which the last may be `*` or a range. Raises `BadAddress`."""
+    """Return the groups of an IPv6 expression with `::` expanded to zeros. Raises `BadAddress` if `::` is misplaced."""
     head, double, tail = text.partition("::")
     front, back = [part.split(":") if part else [] for part in (head, tail)]
     if not double:

@@ -1,4 +1,4 @@
-"""Checks each request to a name server or controller, with `clusterAuthenticationEnabled`.
+"""Checks each request to a name server or controller if `clusterAuthenticationEnabled` is set.
 
 RocketMQ's name server and controller check nothing (docs/protocol/acl.md 1), but its 5.x brokers, its clients and
 `mqadmin` sign their requests to them if they have credentials. Reads need no signature by default, because
@@ -23,7 +23,7 @@ HELP: Final = (
 
 
 class ClusterGate:
-    """Accepts requests by their signature and kind."""
+    """Accepts or rejects requests by their signature and kind."""
 
     def __init__(self, options: GuardedDaemonOptions, table: RequestTable[Any, Any]) -> None:
         unsigned = NO_CODES if options.cluster_authentication_reads else table.of_kind(Kind.READ)
@@ -39,5 +39,5 @@ class ClusterGate:
 
 
 def cluster_gate(options: GuardedDaemonOptions, table: RequestTable[Any, Any]) -> ClusterGate | None:
-    """Return the check that the settings require, or None."""
+    """Return the gate that the settings require, or None without `clusterAuthenticationEnabled`."""
     return ClusterGate(options, table) if options.cluster_authentication_enabled else None

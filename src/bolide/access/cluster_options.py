@@ -1,4 +1,4 @@
-"""Settings of broker, name server and controller by which the daemons of a cluster authenticate each other."""
+"""Settings that the brokers, name servers and controllers of a cluster use to authenticate each other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _InnerCredentials(msgspec.Struct, rename="camel"):
 
 
 class ClusterAccessOptions(DeclaredOptions, frozen=True, kw_only=True):
-    """The switch and the credentials of two users; this daemon signs as the first. See docs/security.md."""
+    """The switch and the credentials of two users. Servers sign with the inner credentials. See docs/security.md."""
 
     cluster_authentication_enabled: Annotated[
         bool,
@@ -63,7 +63,7 @@ class ClusterAccessOptions(DeclaredOptions, frozen=True, kw_only=True):
 
     @property
     def first_user(self) -> Credentials | None:
-        """`initAuthenticationUser`, read. Raises `ConfigError`, which does not quote it."""
+        """Credentials in `initAuthenticationUser`, or None if empty. Raises `ConfigError`, which does not quote it."""
         if not self.init_authentication_user.strip():
             return None
         found = _read("initAuthenticationUser", self.init_authentication_user, _InitUser, "username and password")
@@ -71,7 +71,10 @@ class ClusterAccessOptions(DeclaredOptions, frozen=True, kw_only=True):
 
     @property
     def inner_credentials(self) -> Credentials | None:
-        """`innerClientAuthenticationCredentials`, read. Raises `ConfigError`, which does not quote it."""
+        """Credentials in `innerClientAuthenticationCredentials`, or None if it is empty.
+
+        Raises `ConfigError`, which does not quote the setting.
+        """
         key = "innerClientAuthenticationCredentials"
         if not self.inner_client_authentication_credentials.strip():
             return None
@@ -80,14 +83,14 @@ class ClusterAccessOptions(DeclaredOptions, frozen=True, kw_only=True):
 
     @property
     def cluster_users(self) -> Users:
-        """The users of both settings, of type Super. Raises `ConfigError`, which does not quote them."""
+        """Users of type Super with the credentials of both settings. Raises `ConfigError` without quoting them."""
         users = Users()
         users.make_missing((self.inner_credentials, self.first_user))
         return users
 
 
 class GuardedDaemonOptions(ClusterAccessOptions, frozen=True, kw_only=True):
-    """The settings of a name server or controller, which has no table of users."""
+    """Settings of a name server or controller, which do not store users."""
 
     cluster_authentication_reads: Annotated[
         bool,
@@ -99,7 +102,10 @@ class GuardedDaemonOptions(ClusterAccessOptions, frozen=True, kw_only=True):
     ] = False
 
     def warnings_of(self, bind_address: str, risk: str) -> tuple[str, ...]:
-        """Return a text for the log at the start if others reach an open port: its `risk`."""
+        """Return a warning for the startup log if other hosts can reach a port that accepts unsigned requests.
+
+        `risk`: what anyone who reaches the port may do.
+        """
         if self.cluster_authentication_enabled or bind_address in LOOPBACK:
             return ()
         return (

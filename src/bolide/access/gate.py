@@ -1,7 +1,7 @@
 """Checks every remoting request before its handler runs (docs/protocol/acl.md 4 and 5).
 
-Authentication finds the principal whose secret signed the request. Authorization then checks the permissions in the row
-of the code against the `Rights`. A rejected request gets RocketMQ's response code and text.
+Authentication finds the principal whose secret signed the request. Authorization then checks the permissions that the
+`Row` of the request code declares against the `Rights`. A rejected request gets RocketMQ's response code and text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Rules(Struct, frozen=True):
 
     @staticmethod
     def of(options: AccessOptions, cluster: str) -> Rules:
-        """The rules of a broker of this cluster."""
+        """Return the rules of a broker in this cluster."""
         return Rules(
             options.authorization_enabled,
             options.authorization_strict,
@@ -54,7 +54,7 @@ class Rules(Struct, frozen=True):
 
 
 class RequestGate(ABC):
-    """Finds the principal of each remoting request, and checks the permissions that the row of its code declares."""
+    """Finds the principal of each remoting request, and checks the permissions that the `Row` of its code declares."""
 
     denial: int
     """Response code of a rejection."""
@@ -68,7 +68,11 @@ class RequestGate(ABC):
         unsigned: frozenset[int] = NO_CODES,
         free: frozenset[int] = NO_CODES,
     ) -> None:
-        """`unsigned`: codes that need a signature only for a permission. `free`: codes that need no permission."""
+        """Create a gate.
+
+        `unsigned`: request codes that need a signature only if they require a permission. `free`: request codes that
+        require no permission.
+        """
         self._rights = rights
         self._rows = rows
         self._unsigned = unsigned
@@ -117,7 +121,7 @@ class Gate(RequestGate):
     denial = NO_PERMISSION
 
     def __init__(self, users: Users, acls: Acls, rows: Mapping[int, Row[Any, Any]], rules: Rules) -> None:
-        """`rows`: the rows of the server by code, which contain the required permissions."""
+        """`rows`: the server's rows by request code. They declare the required permissions."""
         self._user_rights = UserRights(users, acls, rules.cluster, rules.strict)
         self._full_users = rules.full_users
         super().__init__(self._user_rights, rows if rules.authorization else {}, rules.unsigned_codes, rules.free_codes)
@@ -132,7 +136,7 @@ class Gate(RequestGate):
         full = full_signature_holds(command.code, ext, command.body, secret)
         if full is False:
             raise Denied(BAD_SIGNATURE)
-        # A right full signature covers all that RocketMQ's covers, so only one HMAC is computed.
+        # A correct full signature covers everything that RocketMQ's signature covers, so one HMAC is enough.
         if full is None and not (SIGNATURE in ext and signature_holds(ext, command.body, secret, command.version)):
             raise Denied(BAD_SIGNATURE)
         if full is None and self._full_users.covers(name):
@@ -163,5 +167,5 @@ class FoundPermit(Struct, frozen=True):
 
 
 def address_of(remote: str) -> str:
-    """The address of a peer `address:port`; one of IPv4 as such, also on a port of IPv6."""
+    """Return the address in `address:port`. An IPv4-mapped IPv6 address is returned as IPv4."""
     return unmapped(remote.rpartition(":")[0])

@@ -107,17 +107,17 @@ class AccessOptions(ClusterAccessOptions, frozen=True, kw_only=True):
 
     @property
     def unsigned_codes(self) -> frozenset[int]:
-        """`authenticationWhitelist`, read."""
+        """Request codes in `authenticationWhitelist`. Raises `ConfigError` if it is invalid."""
         return _codes_of("authenticationWhitelist", self.authentication_whitelist)
 
     @property
     def full_users(self) -> FullUsers:
-        """`fullSignatureUsers`, read."""
+        """Users in `fullSignatureUsers`."""
         return FullUsers(frozenset(word.strip() for word in self.full_signature_users.split(",") if word.strip()))
 
     @property
     def free_codes(self) -> frozenset[int]:
-        """`authorizationWhitelist`, read."""
+        """Request codes in `authorizationWhitelist`. Raises `ConfigError` if it is invalid."""
         return _codes_of("authorizationWhitelist", self.authorization_whitelist)
 
 
@@ -127,7 +127,7 @@ class FullUsers(Struct, frozen=True):
     names: frozenset[str]
 
     def covers(self, name: str) -> bool:
-        """Whether requests of this user need it."""
+        """Return whether requests of this user need the full signature."""
         return name in self.names or "*" in self.names
 
 

@@ -1,7 +1,7 @@
 """Accounts of ACL 1 in `plain_acl.yml` and the files of the folder `acl/` (docs/protocol/acl.md 2).
 
-A file is loaded completely or not at all: unreadable parts and unknown keys raise an error that names them. No text
-here contains a secret.
+A file is loaded completely or not at all: unreadable parts and unknown keys raise an error that names them. No error
+contains a secret.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bolide.errors import ConfigError
 from bolide.layout.names import RETRY_PREFIX
 
 Yaml: TypeAlias = "str | list[Yaml] | dict[str, Yaml] | None"
-"""A document in which every value is a text, as PyYAML's BaseLoader reads it."""
+"""A YAML document in which every scalar is a string, as PyYAML's BaseLoader reads it."""
 LONGER_THAN: Final = 6
 MOST_FILE_BYTES: Final = 1 << 20
 MOST_FILES: Final = 100
@@ -30,7 +30,7 @@ ACCOUNT_KEYS: Final = frozenset(
 
 
 class BadAccounts(Exception):
-    """An invalid file of accounts. The message names the file and the place, and contains no secret."""
+    """An invalid account file. The message names the file and the position, and contains no secret."""
 
 
 class Perm(enum.Flag):
@@ -67,7 +67,7 @@ class Account:
     perms: Mapping[str, Perm]
 
     def may(self, name: str, perm: Perm) -> bool:
-        """Return whether the account has this permission on a topic, or on a group, named by its retry topic."""
+        """Return whether the account has this permission on a topic. A group is given as its retry topic."""
         default = self.group_perm if name.startswith(RETRY_PREFIX) else self.topic_perm
         return bool(self.perms.get(name, default) & perm)
 
@@ -126,8 +126,8 @@ def _document(name: str, data: bytes) -> dict[str, Yaml]:
 
 @cache
 def _loader() -> Any:
-    """Return PyYAML's BaseLoader, changed to read tabs in a plain value like SnakeYAML 1.30: as blanks, which do not
-    end the value."""
+    """Return PyYAML's BaseLoader, changed to treat tabs in a plain scalar as SnakeYAML 1.30 does: as blanks that do
+    not end the scalar."""
     import yaml
 
     class Loader(yaml.BaseLoader):  # type: ignore[misc] # PyYAML has no types

@@ -1,4 +1,4 @@
-"""The check of every request with `aclEnable`: signatures of accounts (docs/protocol/acl.md 2)."""
+"""Checks the account and the signature of every request if `aclEnable` is set (docs/protocol/acl.md 2)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PlainGate(RequestGate):
 
 
 def _signed(command: Command, secret: str) -> bool:
-    """4.9.7 leaves _UNIQUE_KEY_QUERY out, clients of 5.5.0 sign it: both are taken."""
+    """Accept both forms: RocketMQ 4.9.7 omits _UNIQUE_KEY_QUERY from the signature, clients of 5.5.0 include it."""
     ext = command.ext()
     if signature_holds(ext, command.body, secret, command.version):
         return True

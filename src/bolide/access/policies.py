@@ -15,11 +15,11 @@ from bolide.remoting.request_access import Action, Asked, ResourceType
 
 USER_PREFIX: Final = "User:"
 MOST_ENTRIES: Final = 1000
-"""Entries of one user."""
+"""Maximum number of entries of one user."""
 
 
 class Pattern(enum.IntEnum):
-    """How a resource's name is matched (ResourcePattern.java)."""
+    """Rule for matching the name of a resource (ResourcePattern.java)."""
 
     ANY = 1
     LITERAL = 2
@@ -34,7 +34,7 @@ class Ruling(enum.IntEnum):
 
 
 class PolicyType(enum.IntEnum):
-    """Entries of the default policy apply if no custom entry matches."""
+    """Type of a policy. Entries of the default policy apply only if no custom entry matches."""
 
     CUSTOM = 1
     DEFAULT = 2
@@ -64,7 +64,7 @@ class AclInfo(Body):
 
 
 class BadPolicy(Exception):
-    """A policy that cannot be: the text is RocketMQ's."""
+    """An invalid policy. The text is RocketMQ's."""
 
 
 class Resource(Struct, frozen=True):
@@ -76,7 +76,7 @@ class Resource(Struct, frozen=True):
 
     @staticmethod
     def parse(text: str | None) -> Resource | None:
-        """Parse a resource; None if the text is not one."""
+        """Return the resource in a text, or None if the text is not a resource."""
         if not text or not text.strip():
             return None
         if text == "*":
@@ -93,7 +93,7 @@ class Resource(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The text of it."""
+        """Text form of the resource, as `parse` reads it."""
         if self.kind is ResourceType.ANY:
             return "*"
         if self.pattern is Pattern.ANY:
@@ -101,7 +101,7 @@ class Resource(Struct, frozen=True):
         return f"{self.kind.name.capitalize()}:{self.name}{'*' if self.pattern is Pattern.PREFIXED else ''}"
 
     def covers(self, asked: Asked) -> bool:
-        """Whether an entry for this resource applies to the requested one."""
+        """Return whether an entry for this resource applies to the requested resource."""
         if self.kind is ResourceType.ANY:
             return True
         if self.kind is not asked.kind:
@@ -115,7 +115,7 @@ _SPECIFIC: Final = {Pattern.LITERAL: 0, Pattern.PREFIXED: 1, Pattern.ANY: 2}
 
 
 class PolicyEntry(Struct, frozen=True):
-    """What one entry of a policy allows or denies."""
+    """One entry of a policy, which allows or denies actions on a resource."""
 
     resource: Resource
     actions: tuple[Action, ...]
@@ -151,7 +151,7 @@ class PolicyEntry(Struct, frozen=True):
         return EntryInfo(self.resource.key, actions, list(self.source_ips) or None, self.decision.name.capitalize())
 
     def matches(self, asked: Asked, source: str) -> bool:
-        """Whether it decides on this, asked from this address."""
+        """Return whether the entry applies to this permission, requested from this address."""
         if not self.resource.covers(asked):
             return False
         if Action.ALL not in self.actions and not any(action in self.actions for action in asked.actions):
@@ -160,7 +160,7 @@ class PolicyEntry(Struct, frozen=True):
 
     @property
     def rank(self) -> tuple[bool, int, int, bool]:
-        """Sort key: of the matching entries, the smallest decides."""
+        """Sort key. The matching entry with the smallest rank decides."""
         return (
             self.resource.kind is ResourceType.ANY,
             _SPECIFIC[self.resource.pattern],
@@ -170,7 +170,7 @@ class PolicyEntry(Struct, frozen=True):
 
 
 Policies = dict[PolicyType, tuple[PolicyEntry, ...]]
-"""The entries of one user, by the type of their policy."""
+"""The entries of one user, by policy type."""
 
 
 def policies_of(info: AclInfo) -> list[tuple[PolicyType, tuple[PolicyEntry, ...]]]:
@@ -187,7 +187,10 @@ def policies_of(info: AclInfo) -> list[tuple[PolicyType, tuple[PolicyEntry, ...]
 
 
 def merged(before: Policies, more: Iterable[tuple[PolicyType, tuple[PolicyEntry, ...]]]) -> Policies:
-    """Return `before` with more entries: entries of the same resource are replaced; a new policy is added unchanged."""
+    """Return `before` with the entries in `more`. An entry replaces the existing entry for the same resource.
+
+    If `before` has no policy of a type, the new policy is added unchanged.
+    """
     found = dict(before)
     for kind, entries in more:
         if kind not in found:
@@ -205,7 +208,7 @@ def merged(before: Policies, more: Iterable[tuple[PolicyType, tuple[PolicyEntry,
 
 
 def is_source(text: str) -> bool:
-    """Whether this is an address, or a network as address and number of bits."""
+    """Return whether the text is an IP address or a network in CIDR notation."""
     address, slash, bits = text.partition("/")
     if slash and not (bits.isascii() and bits.isdecimal()):
         return False
@@ -220,7 +223,7 @@ def is_source(text: str) -> bool:
 
 
 def _within(source: str, known: str) -> bool:
-    """RocketMQ compares addresses as texts, and looks only at networks by their bits."""
+    """Compare addresses as texts and networks by their bits, as RocketMQ does."""
     if "/" not in known:
         return source == known
     try:
@@ -240,7 +243,7 @@ class Acls:
         return self._policies.get(name)
 
     def put(self, name: str, policies: Policies) -> None:
-        """Set the policies of a user; without entries they are removed."""
+        """Set the policies of a user, or remove them if they have no entries."""
         kept = {kind: entries for kind, entries in policies.items() if entries}
         if kept:
             self._policies[name] = kept
@@ -248,11 +251,14 @@ class Acls:
             self._policies.pop(name, None)
 
     def drop(self, name: str) -> bool:
-        """Remove the policies of a user; return False if there were none."""
+        """Remove the policies of a user. Return whether there were any."""
         return self._policies.pop(name, None) is not None
 
     def info(self, name: str, part: str = "") -> AclInfo | None:
-        """Return a user's policies for a response, limited to entries whose resource contains `part`."""
+        """Return a user's policies for a response, or None if there are no entries.
+
+        Only entries whose resource contains `part` are included.
+        """
         found = []
         for kind, entries in self._policies.get(name, {}).items():
             told = [entry.info() for entry in entries if part in entry.resource.key]
@@ -261,7 +267,7 @@ class Acls:
         return AclInfo(USER_PREFIX + name, found) if found else None
 
     def listed(self, subject: str, part: str) -> list[AclInfo]:
-        """The policies of the users whose `User:name` contains `subject`, by name."""
+        """Return `info` of all users whose `User:name` contains `subject`, sorted by name."""
         told = (self.info(name, part) for name in sorted(self._policies) if subject in USER_PREFIX + name)
         return [one for one in told if one is not None]
 
@@ -275,7 +281,7 @@ class Acls:
         return None
 
     def encode(self) -> bytes:
-        """The file: by `User:name`, each as RocketMQ's RocksDB has it."""
+        """Return the content of the file: policies by `User:name`, in the format of RocketMQ's RocksDB."""
         rows = {USER_PREFIX + name: _row(name, policies) for name, policies in self._policies.items()}
         return encode_body(rows)
 
@@ -286,7 +292,7 @@ class Acls:
 
 
 def without(policies: Policies, kind: PolicyType, resource: Resource) -> Policies:
-    """The policies without the entries of one type for one resource."""
+    """Return the policies without the entries of one type for one resource."""
     left = tuple(entry for entry in policies.get(kind, ()) if entry.resource != resource)
     return {**policies, kind: left}
 

@@ -1,11 +1,11 @@
-"""Proof between slave and master that both know one secret, and a signature of all bytes that they send to each other.
+"""Proves between slave and master that both know one secret, and signs all bytes that they send to each other.
 
 The port of the log uses it with `clusterAuthenticationEnabled`. The slave sends `HELLO`, a random number and the name
 of its credentials; the master responds with `HELLO` and a random number. Both sides derive a key per direction from
-these bytes and the secret, so the secret does not travel, and a recorded connection cannot be replayed. All later bytes
+these bytes and the secret, so the secret is never sent, and a recorded connection cannot be replayed. All later bytes
 are in frames: length, data, and an HMAC over the number, length and data of the frame. The first frame of each side is
-empty. The master sends its own only after the slave's, and neither side accepts data before it has the other's. The
-stream is not encrypted.
+empty. The master sends its first frame after it has received the slave's, and neither side accepts data before it has
+received the first frame of the other side. The stream is not encrypted.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from bolide.access.users import MOST_NAME, Credentials
 from bolide.errors import BolideError
 
 HELLO: Final = b"\xffBOLIDE\x01"
-"""The first byte differs from that of every report and handshake of RocketMQ's slaves."""
+"""First bytes of each side. No report or handshake of RocketMQ's slaves starts with the byte 0xFF."""
 NONCE_BYTES: Final = 32
 TAG_BYTES: Final = 16
 MOST_FRAME: Final = 1024 * 1024
-"""Bytes of the data in one frame."""
+"""Maximum size of the data in one frame, in bytes."""
 SET_AT_MASTER: Final = (
     "set the same innerClientAuthenticationCredentials there; masters of RocketMQ cannot, they need haTlsEnable and a "
     "tunnel"
@@ -48,7 +48,7 @@ class _Seal:
         self._count = 0
 
     def tag(self, data: bytes) -> bytes:
-        """The signature of the next frame."""
+        """Return the signature of the next frame, and count the frame."""
         keyed = self._keyed.copy()
         keyed.update(_COUNT.pack(self._count, len(data)))
         keyed.update(data)
@@ -57,7 +57,7 @@ class _Seal:
 
 
 class ProvenStream(ABC):
-    """One side of one connection: bytes of the peer in, its data out. `at_slave` and `at_master` make one."""
+    """One side of a connection: verifies the peer's bytes and returns its data. See `SlaveStream`, `MasterStream`."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -65,7 +65,7 @@ class ProvenStream(ABC):
         self._outgoing: _Seal | None = None
         self._to_send: list[bytes] = []
         self.proven = False
-        """Whether the peer has proved that it has the secret."""
+        """Whether the peer has proved that it knows the secret."""
 
     def receive(self, data: bytes) -> bytes:
         """Return the data in the frames that `data` completes. Raises `NotProven`."""
@@ -95,14 +95,14 @@ class ProvenStream(ABC):
         return b"".join(found)
 
     def seal(self, data: bytes) -> bytes:
-        """Return the frames that carry `data`; only once the peer is proven."""
+        """Return the frames that contain `data`. Call it only after the peer is proven."""
         parts: list[bytes] = []
         for at in range(0, len(data), MOST_FRAME):
             self._frame(data[at : at + MOST_FRAME] if len(data) > MOST_FRAME else data, parts)
         return b"".join(parts)
 
     def take(self) -> bytes:
-        """Remove and return the bytes of the handshake that are due."""
+        """Remove and return the pending bytes of the handshake."""
         taken, self._to_send = b"".join(self._to_send), []
         return taken
 
@@ -111,15 +111,15 @@ class ProvenStream(ABC):
         parts += (_LENGTH.pack(len(data)), data, self._outgoing.tag(data))
 
     def _keys(self, secret: str, transcript: bytes) -> tuple[_Seal, _Seal]:
-        """The seals of the frames of slave and master."""
+        """Return the seals for the frames of the slave and of the master."""
         return _Seal(secret, b"bolide log, slave", transcript), _Seal(secret, b"bolide log, master", transcript)
 
     @abstractmethod
     def _agree(self) -> None:
-        """Make the seals if the first bytes of the peer are complete. Raises `NotProven`."""
+        """Create the seals if the first bytes of the peer are complete. Raises `NotProven`."""
 
     def _on_proven(self) -> None:  # noqa: B027  # a slave has nothing to do
-        """Called when the peer has proved itself."""
+        """Called when the peer has proved that it knows the secret."""
 
 
 class SlaveStream(ProvenStream):
@@ -144,7 +144,7 @@ class SlaveStream(ProvenStream):
 
 
 class MasterStream(ProvenStream):
-    """The side that accepts. `find(name)` returns the secret of these credentials, None if they are unknown."""
+    """The side that accepts. `find(name)` returns the secret of the credentials with this name, or None if unknown."""
 
     def __init__(self, find: Callable[[str], str | None], nonce: bytes) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ from bolide.remoting.request_access import Access, Asked, ResourceType
 
 
 class UserRights(Rights):
-    """The rights of the users of a broker, by their policies. `cluster`: name of its cluster."""
+    """Rights of a broker's users according to their policies. `cluster`: name of the broker's cluster."""
 
     def __init__(self, users: Users, acls: Acls, cluster: str, strict: bool) -> None:
         self._users = users
@@ -29,7 +29,7 @@ class UserRights(Rights):
         return user is not None and user.is_super
 
     def may(self, principal: Principal, asked: list[Asked]) -> None:
-        """Raise `Denied` unless the current policies of the user allow all of this from this address."""
+        """Raise `Denied` unless the user's current policies allow all of this from the principal's address."""
         user = self.user(principal.name)
         for one in () if user.is_super else asked:
             if one.kind is ResourceType.CLUSTER:
@@ -41,7 +41,7 @@ class UserRights(Rights):
                 raise Denied(f"User:{user.name} has no permission to access {key} from {principal.source}, {why}")
 
     def user(self, name: str) -> User:
-        """Return an enabled user. Raises `Denied`."""
+        """Return the user with this name. Raises `Denied` if it does not exist or is disabled."""
         user = self._users.get(name)
         if user is None:
             raise Denied(f"User:{name} is not found.")

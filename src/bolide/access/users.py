@@ -1,6 +1,6 @@
 """Users of ACL 2: names, secrets, types and status (docs/protocol/acl.md 3).
 
-The password is the signature key, so it is stored in plain text. Nothing here prints it.
+The password is the signature key, so it is stored in plain text. No `repr` contains it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_USERS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A name and the secret that signs for it."""
+    """A name, and the secret that signs requests under this name."""
 
     name: str
     secret: str = field(repr=False)
@@ -34,12 +34,12 @@ class Credentials:
 
 
 def signed(command: Command, credentials: Credentials | None) -> Command:
-    """The request, signed where there are credentials."""
+    """Return the request, signed if there are credentials."""
     return command if credentials is None else credentials.sign(command)
 
 
 class UserType(enum.IntEnum):
-    """What a user may do without a policy: everything, or nothing."""
+    """Type of a user: without policies, Super may do everything and Normal nothing."""
 
     SUPER = 1
     NORMAL = 2
@@ -51,7 +51,7 @@ class UserType(enum.IntEnum):
 
 
 class UserStatus(enum.IntEnum):
-    """Whether the signatures of a user count."""
+    """Status of a user. Signatures of a disabled user are rejected."""
 
     ENABLE = 1
     DISABLE = 2
@@ -94,14 +94,14 @@ class User:
 
 
 def user_type(text: str | None) -> UserType | None:
-    """Return the type with this name, in any case; None without a name. An unknown one is Normal."""
+    """Return the type with this name (case-insensitive), or None if the name is blank. Unknown names mean Normal."""
     if not text or not text.strip():
         return None
     return UserType.__members__.get(text.upper(), UserType.NORMAL)
 
 
 def user_status(text: str | None) -> UserStatus | None:
-    """Return the status with this name, in any case; None without a name. An unknown one is enable."""
+    """Return the status with this name (case-insensitive), or None if the name is blank. Unknown names mean enabled."""
     if not text or not text.strip():
         return None
     return UserStatus.__members__.get(text.upper(), UserStatus.ENABLE)
@@ -114,23 +114,23 @@ class Users:
         self._users: dict[str, User] = {}
 
     def get(self, name: str) -> User | None:
-        """The user of this name."""
+        """Return the user with this name, or None."""
         return self._users.get(name)
 
     def put(self, user: User) -> None:
-        """Make or change a user."""
+        """Add a user, or replace the user with the same name."""
         self._users[user.name] = user
 
     def drop(self, name: str) -> bool:
-        """Remove a user; return False if it did not exist."""
+        """Remove a user. Return whether it existed."""
         return self._users.pop(name, None) is not None
 
     def listed(self, part: str) -> list[User]:
-        """The users whose name contains `part`, by name."""
+        """Return the users whose name contains `part`, sorted by name."""
         return [self._users[name] for name in sorted(self._users) if part in name]
 
     def make_missing(self, wanted: Iterable[Credentials | None]) -> bool:
-        """Create missing users with type Super; return whether one was created."""
+        """Create the missing users with type Super. Return whether any was created."""
         made = False
         for one in wanted:
             if one is not None and one.name not in self._users:
@@ -144,7 +144,7 @@ class Users:
         return len(self._users)
 
     def encode(self) -> bytes:
-        """The file: by name, each as RocketMQ's RocksDB has it."""
+        """Return the content of the file: users by name, in the format of RocketMQ's RocksDB."""
         rows = {
             user.name: {
                 "password": user.password,
