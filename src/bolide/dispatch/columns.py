@@ -1,7 +1,7 @@
 """Data derived from many records, with numpy and Arrow: the counterpart of `row`.
 
-Java's string hash is computed for all strings in one pass: a polynomial over all their bytes, whose value between two
-positions is computed by subtraction, since 31 has an inverse modulo 2^32. Non-ASCII strings are hashed one by one.
+Java's string hash is computed for all strings in one pass, as a polynomial over all their bytes. Its value between two
+positions is computed by subtraction, because 31 has an inverse modulo 2^32. Non-ASCII strings are hashed one by one.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _OFFSET: Final = "^[0-9]{1,17}$"
 _INT_MIN: Final = np.int32(-(2**31))
 _INVERSE_31: Final = pow(31, -1, 2**32)
 _compute: Any = pc
-_arrow: Any = pa  # its stubs do not know numpy arrays as columns
+_arrow: Any = pa  # its stubs do not accept numpy arrays as columns
 
 
 def dispatch_batch(records: RecordColumns, shape: StoreShape) -> pa.RecordBatch:
-    """Return one row per record with DISPATCH_COLUMNS: `keys` is KEYS as stored, missing texts are null."""
+    """Return one row per record with DISPATCH_COLUMNS. `keys` is KEYS as stored, and missing texts are null."""
     sys_flag = records.numbers("sys_flag")
     bits = sys_flag & TRANSACTION_MASK
     columns: dict[str, Any] = {
@@ -74,7 +74,7 @@ def dispatch_batch(records: RecordColumns, shape: StoreShape) -> pa.RecordBatch:
 
 
 def tags_codes(records: RecordColumns, shape: StoreShape) -> Ints:
-    """The tags code of each record's queue unit; for the schedule topic the time of delivery."""
+    """Return the tags code of each record's queue unit. In the schedule topic, it is the delivery time (ms)."""
     rows, begin, end = records.marks.spans(b"TAGS")
     codes = np.zeros(len(records), np.int64)
     codes[rows] = _hashes_of(_texts(records, begin, end))
@@ -92,16 +92,16 @@ def tags_codes(records: RecordColumns, shape: StoreShape) -> Ints:
 
 
 def _hashes_of(texts: Any) -> NDArray[np.int32]:
-    """Java's hash of each text; where few are different, as tags are, each of those once."""
+    """Return Java's hash of each text. Each distinct text is hashed once, because tags have few distinct values."""
     encoded: Any = coded(texts)
     hashes: NDArray[np.int32] = string_hashes(encoded.dictionary)[encoded.indices.to_numpy()]
     return hashes
 
 
 def light_queues(records: RecordColumns) -> tuple[Ints, Column, Ints]:
-    """The places of records in light queues (LMQ), the twin of `multi.multi_queues`: row, queue name, queue offset.
+    """Return the positions of records in light queues (LMQ): row, queue name and queue offset.
 
-    Whether the record itself is in a queue is not looked at.
+    The counterpart of `multi.multi_queues`. Does not check whether the record itself is in a queue.
     """
     lists = [
         _compute.split_pattern(_compute.utf8_rtrim(records.property_values(name), SEPARATOR), SEPARATOR)
@@ -122,7 +122,7 @@ def light_queues(records: RecordColumns) -> tuple[Ints, Column, Ints]:
     )
     fit = _compute.and_(fit, _compute.less_equal(_compute.binary_length(names), MAX_NAME_BYTES))
     taken = np.flatnonzero(fit.to_numpy(zero_copy_only=False))
-    # If a record has a name twice, the first one applies.
+    # If a record lists a light queue twice, the first entry applies.
     codes = names.take(_arrow.array(taken)).dictionary_encode()
     of_name = codes.indices.to_numpy().astype(np.int64)
     _, first = np.unique(owners[taken] * (len(codes.dictionary) + 1) + of_name, return_index=True)
@@ -132,14 +132,17 @@ def light_queues(records: RecordColumns) -> tuple[Ints, Column, Ints]:
 
 
 def queue_units(physical_offset: Ints, size: Ints, tags_code: Ints) -> bytes:
-    """Queue units back to back, for records of one queue in the order of their queue offsets."""
+    """Return consecutive queue units for records of one queue, given in the order of their queue offsets."""
     units = np.empty(len(physical_offset), np.dtype([("at", ">i8"), ("size", ">i4"), ("code", ">i8")]))
     units["at"], units["size"], units["code"] = physical_offset, size, tags_code
     return units.tobytes()
 
 
 def index_batch(records: RecordColumns, shape: StoreShape) -> pa.RecordBatch:
-    """One row an index entry, in the order of entries: physical_offset, store_timestamp, key_hash (never negative)."""
+    """Return one row per index entry, in the order of entries.
+
+    The columns are physical_offset, store_timestamp and key_hash (never negative).
+    """
     owners, hashes = index_hashes(records, shape)
     arrays = [
         _arrow.array(records.numbers("physical_offset")[owners]),
@@ -150,7 +153,7 @@ def index_batch(records: RecordColumns, shape: StoreShape) -> pa.RecordBatch:
 
 
 def index_hashes(records: RecordColumns, shape: StoreShape) -> tuple[Ints, Ints]:
-    """The row of each index entry, in the order of entries, and the hash of its key (never negative)."""
+    """Return the row of each index entry, in the order of entries, and the hash of its key (never negative)."""
     count = len(records)
     indexed = (records.numbers("sys_flag") & TRANSACTION_MASK) != TRANSACTION_ROLLBACK
     groups = [(*_spans(records, b"UNIQ_KEY", indexed), b"#")]
@@ -166,17 +169,17 @@ def index_hashes(records: RecordColumns, shape: StoreShape) -> tuple[Ints, Ints]
         first = [java_hash(topic + prefix.decode()) for topic in topics.dictionary.to_pylist()]
         seeds = np.array(first, np.int64).astype(np.uint32)[of_row[rows]]
         signed = string_hashes(_texts(records, begin, end), seeds)
-        # Java's rule for the one number that has no absolute value is 0.
+        # Java uses 0 for the one int that has no absolute value.
         found.append((rows, np.where(signed == _INT_MIN, 0, np.abs(signed))))
     if all(len(rows) == count and bool((rows[1:] > rows[:-1]).all()) for rows, _ in found):
-        # Usually every record has one of each.
+        # The usual case: every record has exactly one entry per group.
         return np.repeat(np.arange(count), len(found)), np.stack([made for _, made in found], 1, dtype=np.int64).ravel()
     counts = [np.bincount(rows, minlength=count) for rows, _ in found]
     total = sum(counts, np.zeros(count, np.int64))
     base = np.cumsum(total) - total
     hashes = np.empty(int(total.sum()), np.int64)
     for (rows, made), of_group in zip(found, counts, strict=True):
-        # Its position among the entries of its row: after those of the previous groups, and of the previous words.
+        # Position of an entry within its row: after the entries of previous groups and of previous words.
         inner = np.arange(len(rows)) - np.searchsorted(rows, rows) if bool((of_group > 1).any()) else 0
         hashes[base[rows] + inner] = made
         base = base + of_group
@@ -184,7 +187,7 @@ def index_hashes(records: RecordColumns, shape: StoreShape) -> tuple[Ints, Ints]
 
 
 def _spans(records: RecordColumns, name: bytes, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
-    """Return where a property of the selected rows is."""
+    """Return the selected rows that have a property, and the start and end of its value in each."""
     rows, begin, end = records.marks.spans(name)
     if not bool(wanted.all()):
         kept = wanted[rows]
@@ -193,7 +196,7 @@ def _spans(records: RecordColumns, name: bytes, wanted: NDArray[np.bool_]) -> tu
 
 
 def _words(raw: Bytes, rows: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the words of texts separated by spaces, without empty ones: row, begin and end of each."""
+    """Return row, start and end of each word in texts. Words are separated by spaces and never empty."""
     blanks = np.flatnonzero(raw[begin[0] : end[-1]] == 0x20) + begin[0]
     owner = np.searchsorted(begin, blanks, "right") - 1
     inside = blanks < end[owner]
@@ -207,13 +210,15 @@ def _words(raw: Bytes, rows: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, 
 
 
 def _texts(records: RecordColumns, begin: Ints, end: Ints) -> Any:
-    """Places in the properties' bytes as an array of bytes."""
+    """Return the bytes of the properties between each `begin` and `end` as an array."""
     return between(records.marks.raw, begin, end)
 
 
 def string_hashes(texts: Column, seeds: Words | None = None) -> NDArray[np.int32]:
-    """Return Java's String.hashCode of each text (string or UTF-8); with seeds, of the text appended to one with that
-    hash."""
+    """Return Java's String.hashCode of each text (string or UTF-8).
+
+    With `seeds`, each text is hashed as the suffix of a longer text: the seed is the hash of the prefix.
+    """
     count = len(texts)
     if not count:
         return np.empty(0, np.int32)
@@ -225,7 +230,7 @@ def string_hashes(texts: Column, seeds: Words | None = None) -> NDArray[np.int32
     lengths = np.diff(offsets)
     wide = len(raw) > 0 and int(raw.max()) >= 0x80
     if not wide and bool((lengths == lengths[0]).all()):
-        # Of one length and ASCII, as ids are: the polynomial of each row.
+        # All texts are ASCII and equally long, as ids are: compute the polynomial of each row.
         powers, _ = _powers(_rounded(int(lengths[0]) + 1))
         table = raw.reshape(count, lengths[0]).astype(np.uint32)
         hashes: Words = table @ powers[: lengths[0]][::-1]
@@ -247,13 +252,13 @@ def string_hashes(texts: Column, seeds: Words | None = None) -> NDArray[np.int32
 
 
 def _rounded(size: int) -> int:
-    """The next power of two, so that few tables of powers are made."""
+    """Return a power of two above `size`, at least 2^16, so that few tables of powers are computed."""
     return 1 << max(16, size.bit_length())
 
 
 @functools.lru_cache(maxsize=4)
 def _powers(size: int) -> tuple[Words, Words]:
-    """Powers of 31 and of its inverse, modulo 2^32."""
+    """Return the first `size` powers of 31 and of its inverse, modulo 2^32."""
     powers = np.full(size, 31, np.uint32)
     powers[0] = 1
     inverses = np.full(size, _INVERSE_31, np.uint32)

@@ -1,6 +1,6 @@
-"""LMQ: the light queues of a record besides its own queue. RocketMQ's LmqDispatch and MultiDispatchUtils.
+"""Light queues (LMQ) that a record enters in addition to its own queue. RocketMQ's LmqDispatch, MultiDispatchUtils.
 
-INNER_MULTI_DISPATCH names them (``%LMQ%a,%LMQ%b``), INNER_MULTI_QUEUE_OFFSET contains the record's queue offset in
+INNER_MULTI_DISPATCH lists them (``%LMQ%a,%LMQ%b``). INNER_MULTI_QUEUE_OFFSET contains the record's queue offset in
 each, in the same order. A light queue is queue 0 of a topic that exists only as queue files, so a broker can have tens
 of thousands of them.
 """
@@ -18,9 +18,9 @@ from bolide.layout.property_names import INNER_MULTI_DISPATCH, INNER_MULTI_QUEUE
 LMQ_QUEUE_ID: Final = 0
 SEPARATOR: Final = ","
 MAX_NAME_BYTES: Final = 255
-"""Characters allowed in a folder's name."""
+"""Maximum length of a folder's name in bytes."""
 _MAX_DIGITS: Final = 17
-"""Beyond this a queue offset is invalid: a queue file could not be named after it."""
+"""Maximum number of digits of a queue offset. A queue file could not be named after a longer offset."""
 
 
 @final
@@ -38,19 +38,22 @@ def is_lmq(name: str) -> bool:
 
 
 def topic_allows_lmq(topic: str) -> bool:
-    """Return False for topics in which a message only waits; it enters its light queues later, with its own topic."""
+    """Return whether messages of a topic enter light queues.
+
+    Messages in retry, schedule and internal topics do so later, under their real topic.
+    """
     return not topic.startswith((RETRY_PREFIX, SYSTEM_TOPIC_PREFIX)) and topic != SCHEDULE_TOPIC
 
 
 def fits_a_folder(name: str) -> bool:
-    """Whether this is a light queue whose files fit in a folder of its name."""
+    """Return whether this is the name of a light queue that is also a valid folder name."""
     if not name.startswith(LMQ_PREFIX) or "/" in name or "\0" in name:
         return False
     return len(name.encode("utf-8", "replace")) <= MAX_NAME_BYTES
 
 
 def is_place(topic: str, queue_id: i64) -> bool:
-    """Whether the files of this queue fit in a folder of the topic's name, and nowhere else.
+    """Return whether topic and queue id are valid folder names, so that the queue's files stay within the store.
 
     `broker/append/log_writer.py` rejects other names, but an older log or another broker's may contain them.
     """
@@ -60,7 +63,7 @@ def is_place(topic: str, queue_id: i64) -> bool:
 
 
 def split_names(text: str) -> list[str]:
-    """The parts of a list as Java's String.split has them: empty ones at the end do not count."""
+    """Split a list as Java's String.split does: empty parts at the end are dropped."""
     names = text.split(SEPARATOR)
     while names and not names[-1]:
         names.pop()
@@ -70,8 +73,9 @@ def split_names(text: str) -> list[str]:
 def multi_queues(topic: str, properties: bytes) -> list[MultiQueue] | None:
     """Return the light queues of a stored record, or None.
 
-    If the two lists do not match, nothing is dispatched, as in Java. A name that is not a light queue, or an offset
-    that is not a number (Java's dispatch would stop permanently at such a record), excludes only that queue.
+    If the two lists differ in length, the record enters no light queue, as in Java. A name that is not a light queue,
+    or an offset that is not a number (Java's dispatch would stop permanently at such a record), excludes only that
+    queue.
     """
     if not topic_allows_lmq(topic):
         return None
@@ -94,7 +98,7 @@ def multi_queues(topic: str, properties: bytes) -> list[MultiQueue] | None:
 
 
 def with_offsets(properties: bytes, queues: list[MultiQueue]) -> bytes:
-    """Properties that name these light queues, followed by the record's offset in each."""
+    """Return properties that list these light queues with the record's offset in each queue appended."""
     numbers = SEPARATOR.join([str(queue.queue_offset) for queue in queues])
     between = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
     return b"%b%bINNER_MULTI_QUEUE_OFFSET\x01%b\x02" % (properties, between, numbers.encode())

@@ -1,7 +1,7 @@
 """The derived files of a store, rebuilt from its CommitLog: queue units, extension units, index files.
 
-Rules of RocketMQ's ConsumeQueue.putMessagePositionInfo, ConsumeQueueExt.put, IndexService.buildIndex and
-CommitLogDispatcherCalcBitMap, in the order in which its dispatch applies them; so the bytes are Java's.
+Applies the rules of RocketMQ's ConsumeQueue.putMessagePositionInfo, ConsumeQueueExt.put, IndexService.buildIndex and
+CommitLogDispatcherCalcBitMap in the order of its dispatch, so the bytes are the same as Java's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SCAN: Final = 4096
 
 @dataclass(frozen=True)
 class FilterEntry:
-    """A consumer group's filter at a topic: its bits, and its decision for (properties, tags)."""
+    """A consumer group's filter for a topic: its bits in the bitmap, and a predicate of (properties, tags)."""
 
     bit_positions: tuple[int, ...]
     matches: Callable[[Mapping[str, str], str], bool]
@@ -40,7 +40,7 @@ Filters = Mapping[str, Sequence[FilterEntry]]
 
 @dataclass(frozen=True)
 class Skipped:
-    """Bytes of the log that dispatch passed over, or a unit it did not write: where, and why in one sentence."""
+    """A byte range of the log that was skipped or has no correct queue unit. `reason` is one sentence."""
 
     physical_offset: int
     size: int
@@ -48,7 +48,7 @@ class Skipped:
 
 
 class QueueImage:
-    """The files of one queue: units from byte `start` of the stream on, and extension units from byte 0 on."""
+    """The files of one queue in memory. Units start at byte `start` of their stream, extension units at byte 0."""
 
     def __init__(self, segment_size: int, ext_segment_size: int) -> None:
         self.start = 0
@@ -64,7 +64,10 @@ class QueueImage:
         return self.start + len(self._units)
 
     def put(self, d: Dispatch, tags_code: int) -> str:
-        """Add the unit of a record; a sentence when it repeats one, or leaves a gap, else nothing."""
+        """Add the unit of a record.
+
+        Return "" on success, or a sentence if the unit is a duplicate (not added) or leaves a gap (added anyway).
+        """
         if d.physical_offset + d.size <= self.max_physical_offset:
             return f"{d.topic} queue {d.queue_id} has a unit beyond it already"
         wanted = d.queue_offset * UNIT_SIZE
@@ -82,7 +85,10 @@ class QueueImage:
         return said
 
     def put_ext(self, d: Dispatch, bitmap: bytes) -> int:
-        """Add the extension unit of a record; what to write into the tags code of its queue unit."""
+        """Add the extension unit of a record, and return its address for the tags code of the queue unit.
+
+        Return the record's tags code if the unit cannot have an address. It is not added then.
+        """
         size = ext_unit_size(bitmap)
         at = len(self._ext)
         if not has_address(at, size):
@@ -95,13 +101,13 @@ class QueueImage:
         return ext_address(at)
 
     def segments(self) -> list[tuple[int, bytes]]:
-        """Start and bytes of each ConsumeQueue file; the last is as long as its data."""
+        """Return start and bytes of each ConsumeQueue file. The last file is as long as its data."""
         data = self._units.getvalue()
         size = self._segment_size
         return [(self.start + at, data[at : at + size]) for at in range(0, len(data), size)]
 
     def ext_segments(self) -> list[tuple[int, bytes]]:
-        """Start and bytes of each ConsumeQueueExt file; the last is as long as its data."""
+        """Return start and bytes of each ConsumeQueueExt file. The last file is as long as its data."""
         data = self._ext.getvalue()
         size = self._ext_segment_size
         return [(at, data[at : at + size]) for at in range(0, len(data), size)]
@@ -113,7 +119,7 @@ class IndexImage:
     def __init__(self, slots: int, limit: int, before: IndexHeader | None) -> None:
         self.header = IndexHeader()
         if before is not None:
-            # Java presets the new file from the one before; the first entry's time is still counted from there.
+            # Java copies these values from the previous file, and the time of the first entry is relative to them.
             self.header.begin_timestamp = self.header.end_timestamp = before.end_timestamp
             self.header.begin_physical_offset = self.header.end_physical_offset = before.end_physical_offset
         self._limit = limit
@@ -146,20 +152,20 @@ class IndexImage:
         header.end_timestamp = d.store_timestamp
 
     def encode(self) -> bytes:
-        """Header, slots and the entries used; the file's name is its time of creation and thus free."""
+        """Return header, slots and used entries. The file's name is its creation time, so it may be any."""
         slots = array("i", self._slots)
         slots.byteswap()
         return self.header.encode() + slots.tobytes() + self._entries.getvalue()
 
 
 class Rebuild:
-    """Feed it the log's segments in order; then read `queues`, `index_files` and `skipped`."""
+    """Rebuilds derived files. Call `feed` with the log's segments in order, then read the public attributes."""
 
     def __init__(
         self, shape: StoreShape, filters: Filters | None = None, deleted: Mapping[str, int] | None = None
     ) -> None:
-        """`deleted`: marks of deleted topics (`layout.deleted_topics`), topic -> physical offset below which its
-        records belong to no queue."""
+        """`deleted`: for each deleted topic (`layout.deleted_topics`), the physical offset below which its records
+        belong to no queue."""
         self.queues: dict[tuple[str, int], QueueImage] = {}
         self.index_files: list[IndexImage] = []
         self.skipped: list[Skipped] = []
@@ -174,8 +180,8 @@ class Rebuild:
     def feed(self, start: int, data: bytes) -> None:
         """Dispatch the records of one segment that starts at physical offset `start`.
 
-        An inconsistent record is skipped by its size. If nothing can be read, the rest of the segment is skipped; that
-        is not reported if it contains only zeros (the end of the log).
+        A record with inconsistent lengths is skipped by its size. At bytes that are not a record, the rest of the
+        segment is skipped. A rest that contains only zeros (the end of the log) is not reported in `skipped`.
         """
         at = 0
         while at < len(data):
@@ -228,7 +234,7 @@ class Rebuild:
         return filter_bitmap(d, self._filters.get(d.topic, ()), self._bitmap_bits)
 
     def _put_index(self, d: Dispatch) -> None:
-        # Java requests the file before it reads the record, so a record without keys may create one too.
+        # Java requests the file before it reads the record, so a record without keys may also create a file.
         file = self._index_file()
         if d.physical_offset < file.header.end_physical_offset or not in_index(d):
             return
@@ -249,7 +255,7 @@ class Rebuild:
 
 
 def filter_bitmap(d: Dispatch, filters: Sequence[FilterEntry], bits: int) -> bytes:
-    """Return the bitmap of a record: bits of every matching filter; no bytes if the topic has no filter."""
+    """Return the bitmap of a record with the bits of every matching filter, or b"" if the topic has no filter."""
     if not filters:
         return b""
     properties = parse_properties_bytes(d.properties)
@@ -266,7 +272,7 @@ def rebuild(
     filters: Filters | None = None,
     deleted: Mapping[str, int] | None = None,
 ) -> Rebuild:
-    """Rebuild from (start offset, bytes) of each CommitLog segment in order; `deleted` as for `Rebuild`."""
+    """Rebuild from (start offset, bytes) of each CommitLog segment, in order. `deleted` is as for `Rebuild`."""
     result = Rebuild(shape, filters, deleted)
     for start, data in segments:
         result.feed(start, data)

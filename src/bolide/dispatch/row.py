@@ -52,7 +52,7 @@ _MULTI_LENGTH: Final = 20
 
 @final
 class Dispatch:
-    """One record as the derived files see it; texts are empty where the property is absent. Timestamps are ms."""
+    """The fields of one record that the derived files need. Texts of absent properties are empty. Timestamps are ms."""
 
     def __init__(
         self,
@@ -80,14 +80,14 @@ class Dispatch:
         self.prepared_transaction_offset: i64 = 0
         self.properties: bytes = b""
         self.multi: list[MultiQueue] | None = None
-        """Light queues of the record besides its own queue, or None for almost all records."""
+        """Light queues that the record enters in addition to its own queue. None for almost all records."""
 
 
 @final
 class Scanned:
-    """The result of `scan_records`: dispatches, position of the end, and the status and size there.
+    """The result of `scan_records`: the dispatches, the position after them, and status and size of the record there.
 
-    `status` is GOOD if it stopped only because of the limit of records or bytes.
+    `status` is GOOD if the scan stopped at its limit of records or bytes.
     """
 
     def __init__(self, dispatches: list[Dispatch], end: i64, status: i64, size: i64) -> None:
@@ -98,7 +98,7 @@ class Scanned:
 
 
 def dispatch_at(buf: bytes, at: i64, shape: StoreShape) -> Dispatch:
-    """The dispatch of the record at byte `at`, which `check_record` must have called GOOD."""
+    """Return the dispatch of the record at byte `at`, for which `check_record` must have returned GOOD."""
     sys_flag: i64 = i64(read_i32_be(buf, at + 36))
     born_end: i64 = at + 68 if sys_flag & BORN_HOST_V6 else at + 56
     store_end: i64 = born_end + 28 if sys_flag & STORE_HOST_V6 else born_end + 16
@@ -139,7 +139,7 @@ def dispatch_at(buf: bytes, at: i64, shape: StoreShape) -> Dispatch:
 
 
 def dispatch_of(record: Record, shape: StoreShape) -> Dispatch:
-    """The dispatch of a decoded record."""
+    """Return the dispatch of a decoded record."""
     properties = record.properties
     uniq_key, keys, tags, delay, multi = _marks(properties, 0, len(properties))
     d = Dispatch(
@@ -183,9 +183,10 @@ def in_light_queue(d: Dispatch, multi: MultiQueue) -> Dispatch:
 
 
 def scan_records(buf: bytes, at: i64, limit: i64, shape: StoreShape, check_crc: bool, max_records: i64) -> Scanned:
-    """Return dispatches of the valid records from `at` on, at most `max_records`; stops at the first that is not GOOD.
+    """Return the dispatches of at most `max_records` valid records, starting at byte `at`.
 
-    With forceVerifyPropCRC it checks the CRC of the whole record, which is in its properties.
+    Stops at the first record that is not GOOD. With forceVerifyPropCRC, `check_crc` checks the CRC of the whole record,
+    which is in its properties, instead of the body's CRC.
     """
     found: list[Dispatch] = []
     count: i64 = 0
@@ -204,7 +205,7 @@ def scan_records(buf: bytes, at: i64, limit: i64, shape: StoreShape, check_crc: 
 
 @final
 class Passed:
-    """The result of `pass_records`: count and end of the valid records, and their newest store time."""
+    """The result of `pass_records`: count and end of the valid records, and their newest store time (ms)."""
 
     def __init__(self, count: i64, end: i64, store_timestamp: i64) -> None:
         self.count: i64 = count
@@ -213,10 +214,11 @@ class Passed:
 
 
 def pass_records(buf: bytes, at: i64, base: i64, check_crc: bool, last: i64, until: i64) -> Passed:
-    """Check records from `at` on that need no dispatch: those that begin by `last` and end by `until`.
+    """Check records that need no dispatch, starting at byte `at`: they start by `last` and end by `until`.
 
-    It takes a quarter of the time of `scan_records`, which continues at its end: after the last of them, or at a record
-    that is bad or whose physical offset does not match its position. `base` is the offset of the first byte.
+    Takes a quarter of the time of `scan_records`, which continues at the returned end. Stops after the last such
+    record, or at a record that is invalid or whose physical offset does not match its position. `last` and `until` are
+    physical offsets, and `base` is the physical offset of byte 0.
     """
     count: i64 = 0
     newest: i64 = 0
@@ -236,18 +238,18 @@ def pass_records(buf: bytes, at: i64, base: i64, check_crc: bool, last: i64, unt
 
 
 def in_queue(d: Dispatch) -> bool:
-    """Whether the record gets a queue unit: prepared and rolled-back ones do not."""
+    """Return whether the record gets a queue unit. Prepared and rolled-back messages do not."""
     bits: i64 = d.sys_flag & TRANSACTION_MASK
     return bits != TRANSACTION_PREPARED and bits != TRANSACTION_ROLLBACK
 
 
 def in_index(d: Dispatch) -> bool:
-    """Whether the record's keys are indexed: those of a rolled-back one are not."""
+    """Return whether the record's keys are indexed. The keys of rolled-back messages are not."""
     return d.sys_flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK
 
 
 def index_keys(topic: str, uniq_key: str, keys: str, tags: str, tags_in_index: bool) -> list[str]:
-    """Return the key texts of a record in the order of their entries; a store of 4.9 has none for tags."""
+    """Return the key texts of a record in the order of their entries. A store of 4.9 has no entries for tags."""
     found: list[str] = []
     if uniq_key:
         found.append(topic + "#" + uniq_key)
@@ -271,7 +273,7 @@ def delay_level(delay: str) -> int:
 
 def _tags_code(topic: str, tags: str, delay: str, store_timestamp: i64, shape: StoreShape) -> i64:
     if delay and topic == SCHEDULE_TOPIC:
-        # The schedule queues are read in the order of delivery: there the field holds the time.
+        # Queues of the schedule topic are read by delivery time, so this field contains that time.
         level = delay_level(delay)
         levels_ms = shape.delay_levels_ms
         if level > len(levels_ms):
@@ -282,9 +284,9 @@ def _tags_code(topic: str, tags: str, delay: str, store_timestamp: i64, shape: S
 
 
 def _marks(buf: bytes, at: i64, end: i64) -> tuple[str, str, str, str, bool]:
-    """Values of UNIQ_KEY, KEYS, TAGS and DELAY in the properties between two bytes, by the parser's rules.
+    """Return the values of UNIQ_KEY, KEYS, TAGS and DELAY in the properties between two positions.
 
-    The last says that INNER_MULTI_DISPATCH is among them.
+    The last result is whether INNER_MULTI_DISPATCH exists. The rules are the same as in `parse_properties`.
     """
     uniq_key = ""
     keys = ""

@@ -1,6 +1,6 @@
 """SQL92 filters of messages with RocketMQ's semantics: compile once, evaluate per message.
 
-Tested with the 1,099 cases evaluated by both of RocketMQ's releases (tests/data/protocol/sql92_vectors.json). Only True
+Tested with 1,099 cases that both RocketMQ releases evaluated (tests/data/protocol/sql92_vectors.json). Only True
 delivers a message; False, None and `EvaluationError` exclude it.
 """
 
@@ -17,9 +17,9 @@ from bolide.dispatch.sql92_raw import RawFilter
 __all__ = ["MAX_LENGTH", "MAX_OPERATIONS", "EvaluationError", "Expression", "Sql92Error", "compile_sql92"]
 
 MAX_LENGTH: Final = 65_536
-"""Maximum length of one filter, in characters. Java's only limit is the frame."""
+"""Maximum length of one filter, in characters. Java's only limit is the frame size."""
 MAX_OPERATIONS: Final = 65_536
-"""Names, literals and operators of one filter (an IN with all its texts is one): its cost per message."""
+"""Maximum number of names, literals and operators in a filter, which determine its cost. An IN is one operator."""
 
 _MOST_NAMES: Final = 16
 """Maximum number of properties for which separate searches are cheaper than decoding all."""
@@ -32,11 +32,11 @@ class Expression:
         self.text = text
         self.operations = operations
         self.names = names
-        """The only properties that `evaluate` looks at."""
+        """The only properties that `evaluate` reads."""
         self._root = root
 
     def evaluate(self, properties: Mapping[str, str]) -> bool | None:
-        """Whether a message with these properties passes: only True does. Raises `EvaluationError`."""
+        """Return the filter's value for these properties. Only True delivers the message. Raises `EvaluationError`."""
         value = self._root.evaluate(properties if isinstance(properties, dict) else dict(properties))
         return None if value is None else value is True
 
@@ -52,7 +52,7 @@ def compile_sql92(
 ) -> Expression:
     """Compile a filter as RocketMQ 5.5 or 4.9 does (only 5.5 has CONTAINS, STARTSWITH, ENDSWITH).
 
-    Raises `Sql92Error` if Java rejects it, and beyond Bolide's limits of length, operations and nesting.
+    Raises `Sql92Error` if Java rejects the filter, or if it exceeds Bolide's limits of length, operations or nesting.
     """
     if len(text) > max_length:
         raise Sql92Error(f"the filter has {len(text)} characters, more than {max_length}; shorten it")

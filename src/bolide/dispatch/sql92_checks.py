@@ -1,8 +1,8 @@
-"""The checks of a filter on raw properties: each evaluates one condition without a mapping or strings.
+"""Checks of a filter on raw properties. Each evaluates one condition without creating a mapping or strings.
 
-A check searches for its property only when evaluated, and reads plain numbers from the bytes. Rare conditions have no
-check of their own: the node itself is evaluated on the properties that it names, and unusual values are read by the
-functions of the nodes.
+A check searches for its property only when evaluated, and reads simple numbers from the bytes. Rare conditions have no
+dedicated check: their node is evaluated on the properties that it names. Unusual values are read by the functions of
+`sql92_nodes`.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ FALSE: Final = 0
 TRUE: Final = 1
 NULL: Final = 2
 ERROR: Final = 3
-"""Result of a check: the values of a condition, and `EvaluationError` in the tree."""
+"""Results of a check: the three values of a condition, and ERROR where the node raises `EvaluationError`."""
 
 BELOW: Final = 1
 SAME: Final = 2
 ABOVE: Final = 4
-"""Possible results of comparing a property with a constant; add those that make a condition true."""
+"""Possible results of comparing a property with a constant. A condition is the sum of the results that make it true."""
 _NOT_PLAIN: Final = -(1 << 62)
 _MOST_DIGITS: Final = 18
-"""Digits of a number that surely fits 64 bits."""
+"""Maximum number of digits of an integer that always fits in 64 bits."""
 _EXACT_DIGITS: Final = 15
-"""Digits of a whole number that a double surely holds."""
+"""Maximum number of digits of an integer that a double always represents exactly."""
 _NEAR: Final = 64
-"""Bytes of a value that are looked at one by one for its end."""
+"""Number of bytes that are compared one by one to find the end of a value, before `bytes.find` is used."""
 
 
 @final
 class RawProperty:
-    """Position of the value of one property in the record of this `turn`."""
+    """Position of the value of one property in the current record. `turn` is the number of that record."""
 
     def __init__(self, name: str) -> None:
         self.name: str = name
@@ -45,7 +45,7 @@ class RawProperty:
         self.stop: i64 = -1
 
     def find(self, raw: bytes, turn: i64) -> bool:
-        """Whether the record has the property; the rules of `layout.properties.raw_value`."""
+        """Return whether the record has the property, by the rules of `layout.properties.raw_value`."""
         if self._turn == turn:
             return self.at >= 0
         self._turn = turn
@@ -73,7 +73,7 @@ class RawProperty:
         return False
 
     def text(self, raw: bytes) -> str:
-        """The value that was found."""
+        """Return the value that `find` found."""
         return text_of(raw[self.at : self.stop])
 
 
@@ -87,7 +87,7 @@ class Check:
 
 @final
 class FixedCheck(Check):
-    """TRUE, FALSE and NULL."""
+    """A constant: TRUE, FALSE or NULL."""
 
     def __init__(self, value: i64) -> None:
         self._value: i64 = value
@@ -98,7 +98,7 @@ class FixedCheck(Check):
 
 @final
 class PresenceCheck(Check):
-    """IS NULL, and a bare name."""
+    """IS NULL, or a bare name used as a condition."""
 
     def __init__(self, slot: RawProperty, absent: i64) -> None:
         self._slot: RawProperty = slot
@@ -122,7 +122,7 @@ class NotCheck(Check):
 
 @final
 class ChainCheck(Check):
-    """AND or OR: the first operand with the deciding value, or an error, ends it."""
+    """AND or OR. Evaluation stops at the first operand with the deciding value, or at an error."""
 
     def __init__(self, operands: list[Check], decides: i64) -> None:
         self._operands: list[Check] = operands
@@ -144,7 +144,7 @@ class ChainCheck(Check):
 
 @final
 class TextCheck(Check):
-    """A property equals a text."""
+    """Compares a property with a text by ``=``."""
 
     def __init__(self, slot: RawProperty, text: bytes, absent: i64) -> None:
         self._slot: RawProperty = slot
@@ -195,7 +195,7 @@ class WholeCheck(Check):
 
 @final
 class DoubleCheck(Check):
-    """A property compared with a Double."""
+    """Compares a property with a Double. `orders` are the results for which it is true."""
 
     def __init__(self, slot: RawProperty, number: float, orders: i64, absent: i64) -> None:
         self._slot: RawProperty = slot
@@ -219,7 +219,7 @@ class DoubleCheck(Check):
 
 @final
 class TruthCheck(Check):
-    """A property compared with TRUE or FALSE by ``=``."""
+    """Compares a property with TRUE or FALSE by ``=``."""
 
     def __init__(self, slot: RawProperty, value: bool) -> None:
         self._slot: RawProperty = slot
@@ -233,7 +233,7 @@ class TruthCheck(Check):
 
 @final
 class OneOfCheck(Check):
-    """IN; NOT IN where `found` is FALSE."""
+    """IN, or NOT IN if `found` is FALSE."""
 
     def __init__(self, slot: RawProperty, texts: set[bytes], found: i64) -> None:
         self._slot: RawProperty = slot
@@ -249,7 +249,7 @@ class OneOfCheck(Check):
 
 @final
 class SearchCheck(Check):
-    """CONTAINS, STARTSWITH and ENDSWITH of a property and a text that is not empty; NOT if `found` is FALSE.
+    """CONTAINS, STARTSWITH or ENDSWITH with a text that is not empty. Negated if `found` is FALSE.
 
     Comparing bytes is sufficient: in UTF-8, even if invalid, a character starts only at its own bytes.
     """
@@ -276,7 +276,7 @@ class SearchCheck(Check):
 
 @final
 class EvaluatedCheck(Check):
-    """Any other condition: its node decides, on the properties that it names."""
+    """Any other condition: evaluates its node on the properties that the node names."""
 
     def __init__(self, node: BooleanNode, slots: list[RawProperty]) -> None:
         self._node: BooleanNode = node
@@ -297,7 +297,7 @@ class EvaluatedCheck(Check):
 
 
 def whole_at(raw: bytes, at: i64, stop: i64) -> i64:
-    """Return the integer written there in plain digits, perhaps after a minus; `_NOT_PLAIN` for anything else."""
+    """Return the integer of up to 18 digits, after an optional minus, or `_NOT_PLAIN` for anything else."""
     negative = raw[at] == 45
     if negative:
         at += 1
@@ -314,7 +314,7 @@ def whole_at(raw: bytes, at: i64, stop: i64) -> i64:
 
 
 def is_plain_fraction(raw: bytes, at: i64, stop: i64) -> bool:
-    """Whether there are only digits and one point, perhaps behind a minus: what Python and Java read alike."""
+    """Return whether the bytes are digits with at most one point, after an optional minus, as in Python and Java."""
     if raw[at] == 45:
         at += 1
     digits: i64 = 0

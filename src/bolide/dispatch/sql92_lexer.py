@@ -1,10 +1,10 @@
 """Tokens of RocketMQ's SQL92 filters: the lexical rules of its JavaCC grammar (SelectorParser.jj).
 
-1. Tokens are read one at a time, on demand: what follows the prefix that parses is never read, so an error there
-   does not count.
-2. Longest match. A line comment needs its line end, else its dashes are two minus signs; a string with no closing
-   quote falls back to the shorter string it started with, if there is one.
-3. Keywords in any case, names case-sensitive, ASCII only.
+1. Tokens are read one at a time, on demand. Text after the parsed prefix and one more token is never read, so errors
+   in it are ignored.
+2. The longest match applies. A line comment must end with a line end, otherwise its dashes are two minus signs. A
+   string without a closing quote falls back to the shorter string at its start, if there is one.
+3. Keywords are case-insensitive, names are case-sensitive, and both are ASCII.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAME: Final = _NAME_START + _DIGITS
 
 @mypyc_attr(native_class=False)
 class Sql92Error(PeerError):
-    """The text is not a filter expression; says what was expected and where. The response is
+    """The text is not a filter expression. The message states the expected token and the position. The response is
     SUBSCRIPTION_PARSE_FAILED."""
 
     code = 23
@@ -58,7 +58,7 @@ class Lexer:
         self._keywords = keywords
 
     def next(self) -> Token:
-        """Return the next token, END at the end. Raises `Sql92Error` if there is no valid token."""
+        """Return the next token, or END after the last one. Raises `Sql92Error` if there is no valid token."""
         self._skip()
         at = self.at
         text = self.text

@@ -1,9 +1,9 @@
 """The nodes of a compiled SQL92 filter, with the evaluation rules of RocketMQ's filter expressions.
 
-Values are those of Java: null, Boolean, Integer, Long, Double and String are None, bool, int, int, float and str. An
-int is an Integer if its magnitude fits in 31 bits, otherwise a Long (literals are not negative, so there is no other
-case). Property values are always strings, and are converted to the type they are compared with; a failed conversion is
-an error, and an error excludes the message.
+Java's null, Boolean, Integer, Long, Double and String are represented by None, bool, int, int, float and str. An int is
+an Integer if its magnitude fits in 31 bits, otherwise a Long (literals are not negative, so there is no other case).
+Property values are always strings, and are converted to the type they are compared with. A failed conversion is an
+error, and an error excludes the message.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ MAX_LONG: Final = 2**63 - 1
 _DOUBLE: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 _HEX_DOUBLE: Final = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?")
 _REMEMBERED: Final = 64
-"""Texts recently read as numbers: one property is often compared many times, and may be long."""
+"""Number of cached conversions of texts to numbers. A filter often compares one property several times."""
 
 
 @mypyc_attr(native_class=False)
 class EvaluationError(PeerError):
-    """A property cannot be read as the type it is compared with; the message is not delivered."""
+    """A property cannot be converted to the type it is compared with. The message is not delivered."""
 
 
 @lru_cache(_REMEMBERED)
 def read_whole(text: str, greatest: int) -> int:
-    """Text as Java's Integer.valueOf (or Long.valueOf) reads it: sign and decimal digits of any script, no blanks."""
+    """Convert a text as Java's Integer.valueOf or Long.valueOf does: sign and decimal digits of any script, no blanks.
+
+    Raises `EvaluationError` if the text is not such a number, or is above `greatest` or below `-greatest - 1`.
+    """
     digits = text[1:] if text[:1] in ("+", "-") else text
     significant = digits.lstrip("0")
     if digits.isdecimal() and len(significant) <= 19 and all(ord(digit) < 0x10000 for digit in significant):
@@ -46,7 +49,11 @@ def read_whole(text: str, greatest: int) -> int:
 
 @lru_cache(_REMEMBERED)
 def read_double(text: str) -> float:
-    """Text as Java's Double.valueOf reads it: trimmed, with d or f suffix, NaN, Infinity, hexadecimal with exponent."""
+    """Convert a text as Java's Double.valueOf does.
+
+    Accepts blanks at both ends, a suffix d or f, NaN, Infinity, and hexadecimal numbers with an exponent. Raises
+    `EvaluationError` if the text is not such a number.
+    """
     trimmed = java_trim(text)
     if _DOUBLE.fullmatch(trimmed) is not None:
         return float(trimmed if trimmed[-1] in "yN" else trimmed.rstrip("fFdD"))
@@ -60,7 +67,7 @@ def read_double(text: str) -> float:
 
 
 def compare_doubles(left: float, right: float) -> int:
-    """Order of Double.compareTo: NaN equals itself and is above all, -0.0 is below 0.0."""
+    """Compare like Java's Double.compareTo: NaN equals itself and is above all numbers, -0.0 is below 0.0."""
     if left < right:
         return -1
     if left > right:
@@ -76,7 +83,11 @@ def _order(left: int, right: int) -> int:
 
 
 def compare(left: object, right: object) -> int:
-    """Compare two values as Java does after converting one to the type of the other, or -1 if that fails."""
+    """Compare two values as Java does, after converting a string to the type of the other value.
+
+    Return a negative number, 0 or a positive number, and always -1 if the types cannot be compared. Raises
+    `EvaluationError` if the conversion fails, or if `left` is a bool and `right` is a string.
+    """
     if isinstance(left, bool):
         if isinstance(right, str):
             raise EvaluationError("TRUE and FALSE must be to the right of the property they are compared with")
@@ -115,18 +126,18 @@ def _limit(number: int) -> int:
 
 
 class SqlNode:
-    """Part of an expression. `depth` bounds how deep evaluation recurses."""
+    """Part of an expression. `depth` is the number of nested nodes, and thus the recursion depth of `evaluate`."""
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """The value for a message with these properties. Raises `EvaluationError`."""
+        """Return the value for a message with these properties. Raises `EvaluationError`."""
         raise AssertionError("every node has its own rule")
 
 
 class BooleanNode(SqlNode):
-    """A part whose value is True, False or None."""
+    """A node whose value is True, False or None."""
 
 
 class Constant(SqlNode):
@@ -137,7 +148,6 @@ class Constant(SqlNode):
         self.value = value
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """Itself."""
         return self.value
 
 
@@ -149,43 +159,39 @@ class BooleanConstant(BooleanNode):
         self.value = value
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """Itself."""
         return self.value
 
 
 class Property(SqlNode):
-    """A name: the text of the message's property, or None."""
+    """The name of a property. Its value is the property's text, or None if it is absent."""
 
     def __init__(self, name: str) -> None:
         super().__init__(1)
         self.name = name
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """The property's text."""
         return properties.get(self.name)
 
 
 class Cast(BooleanNode):
-    """A bare name where a condition belongs: null stays null, any text is false, also "true"."""
+    """A bare name used as a condition: null if the property is absent, otherwise false, even for "true"."""
 
     def __init__(self, name: str) -> None:
         super().__init__(1)
         self.name = name
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """Return None or False."""
         return None if properties.get(self.name) is None else False
 
 
 class Negate(SqlNode):
-    """Unary minus: negates a number; null for anything else, even for text that reads as a number."""
+    """Unary minus of a number. Null for any other value, even for a text that contains a number."""
 
     def __init__(self, operand: SqlNode) -> None:
         super().__init__(operand.depth + 1)
         self.operand = operand
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """The negated number or None."""
         value = self.operand.evaluate(properties)
         if isinstance(value, bool):
             return None
@@ -195,14 +201,13 @@ class Negate(SqlNode):
 
 
 class Not(BooleanNode):
-    """NOT: null stays null."""
+    """NOT. Null if the operand is null."""
 
     def __init__(self, operand: BooleanNode) -> None:
         super().__init__(operand.depth + 1)
         self.operand = operand
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """The opposite."""
         value = self.operand.evaluate(properties)
         return None if value is None else value is False
 
@@ -210,8 +215,8 @@ class Not(BooleanNode):
 class Chain(BooleanNode):
     """AND (`decides` False) or OR (`decides` True) over two or more operands, left to right.
 
-    The first operand with the deciding value ends it; an error before that is an error of the whole; a null makes
-    the rest null.
+    Evaluation stops at the first operand with the deciding value. An earlier error is an error of the chain. If no
+    operand has the deciding value, the chain is null if any operand is null.
     """
 
     def __init__(self, operands: list[BooleanNode], decides: bool) -> None:
@@ -220,7 +225,6 @@ class Chain(BooleanNode):
         self.decides = decides
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """Three-valued logic."""
         unknown = False
         for operand in self.operands:
             value = operand.evaluate(properties)
@@ -232,7 +236,7 @@ class Chain(BooleanNode):
 
 
 class Equal(BooleanNode):
-    """Equality, also for ``<>`` and IS NULL: null on the left alone is null, on the right alone false."""
+    """Equality, also for ``<>`` and IS NULL. Null if only the left side is null, false if only the right side is."""
 
     def __init__(self, left: SqlNode, right: SqlNode) -> None:
         super().__init__(1 + max(left.depth, right.depth))
@@ -240,7 +244,6 @@ class Equal(BooleanNode):
         self.right = right
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """Whether both are the same."""
         left = self.left.evaluate(properties)
         right = self.right.evaluate(properties)
         if left is None:
@@ -249,7 +252,7 @@ class Equal(BooleanNode):
 
 
 class Ordered(BooleanNode):
-    """``<``, ``<=``, ``>`` and ``>=``: null where either side is; two texts are compared as numbers."""
+    """``<``, ``<=``, ``>`` and ``>=``. Null if either side is null. Two texts are compared as numbers."""
 
     def __init__(self, left: SqlNode, symbol: str, right: SqlNode) -> None:
         super().__init__(1 + max(left.depth, right.depth))
@@ -259,7 +262,6 @@ class Ordered(BooleanNode):
         self.equal = len(symbol) == 2
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """Whether the order holds."""
         left = self.left.evaluate(properties)
         if left is None:
             return None
@@ -276,7 +278,7 @@ class Ordered(BooleanNode):
 
 
 class In(BooleanNode):
-    """IN and NOT IN over texts: null where the property is missing."""
+    """IN and NOT IN over texts. Null if the property is absent."""
 
     def __init__(self, name: str, texts: frozenset[str], negated: bool) -> None:
         super().__init__(1)
@@ -285,7 +287,6 @@ class In(BooleanNode):
         self.negated = negated
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """Whether the property is one of the texts."""
         value = properties.get(self.name)
         return None if value is None else (value in self.texts) is not self.negated
 
@@ -293,7 +294,7 @@ class In(BooleanNode):
 class Search(BooleanNode):
     """CONTAINS, STARTSWITH and ENDSWITH of 5.x: never true for null, a value other than text, or an empty literal.
 
-    That also applies to their NOT forms, which therefore are not the opposite of the plain ones.
+    That also applies to their NOT forms, which are therefore not the opposite of the forms without NOT.
     """
 
     def __init__(self, operand: SqlNode, word: str, sought: str, negated: bool) -> None:
@@ -304,9 +305,8 @@ class Search(BooleanNode):
         self.negated = negated
 
     def evaluate(self, properties: dict[str, str]) -> object:
-        """Whether the text is found where the word says."""
         if not self.sought:
-            return False  # without looking at the operand, whose error therefore does not count
+            return False  # without evaluating the operand, so an error in it is ignored
         value = self.operand.evaluate(properties)
         if not isinstance(value, str):
             return False

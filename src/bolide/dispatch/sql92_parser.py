@@ -1,11 +1,11 @@
 """Parser of RocketMQ's SQL92 filters: the productions and compile-time rejections of its JavaCC grammar.
 
-1. Precedence, loose to tight: OR; AND; ``=`` ``<>`` IS; order, BETWEEN, IN, CONTAINS and kin; prefix ``+`` ``-``
-   NOT; literal, name, parentheses. So ``NOT a = 5`` is ``(NOT a) = 5``.
-2. The longest prefix that parses is compiled and the rest ignored; but the token after it is always read, so
-   a character that starts no token makes the filter invalid.
-3. Refusals depend on the written form: ``BETWEEN 9 AND 1`` is rejected, ``BETWEEN 9 AND -1`` is not, since a negated
-   number is not a literal.
+1. Precedence, lowest first: OR; AND; ``=`` ``<>`` IS; ``<`` ``<=`` ``>`` ``>=`` BETWEEN IN CONTAINS STARTSWITH
+   ENDSWITH; prefix ``+`` ``-`` NOT; literals, names and parentheses. So ``NOT a = 5`` is ``(NOT a) = 5``.
+2. The longest prefix that parses is compiled, and the rest is ignored. The token after the prefix is always read, so
+   a character that cannot start a token makes the filter invalid there.
+3. Rejections depend on the written form: ``BETWEEN 9 AND 1`` is rejected, but ``BETWEEN 9 AND -1`` is not, because a
+   negated number is not a literal.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from bolide.dispatch.sql92_nodes import (
 )
 
 MAX_NESTING: Final = 64
-"""Parentheses and prefixes inside each other. Java is stopped by its stack instead, some thousands deep."""
+"""Maximum depth of nested parentheses and prefixes. Java is limited by its stack instead, to several thousand."""
 MAX_DEPTH: Final = 128
-"""Nodes inside each other, which a chain such as ``a = 1 = TRUE = TRUE`` makes without nesting."""
+"""Maximum depth of nested nodes. A chain such as ``a = 1 = TRUE = TRUE`` nests nodes without parentheses."""
 
 
 class Parser:
-    """Recursive descent over one expression; `parse` may be called once."""
+    """Recursive descent parser of one expression. Call `parse` only once."""
 
     def __init__(self, lexer: Lexer, max_operations: int) -> None:
         self._lexer = lexer
@@ -60,7 +60,7 @@ class Parser:
         self._nesting = 0
 
     def parse(self) -> BooleanNode:
-        """The expression's condition. Raises `Sql92Error`."""
+        """Return the condition of the expression. Raises `Sql92Error`."""
         return self._condition(self._or())
 
     def _advance(self) -> Token:
@@ -72,7 +72,7 @@ class Parser:
         return self._token.kind == kind and self._token.text == text
 
     def _take(self, kind: int, text: str) -> bool:
-        """Skip the token if it is this one."""
+        """Skip the current token if it is this one. Return whether it was."""
         if not self._is(kind, text):
             return False
         self._advance()
@@ -163,7 +163,7 @@ class Parser:
                 return left
 
     def _worded(self, left: SqlNode, negated: bool) -> BooleanNode:
-        """The operators that are words, after their NOT."""
+        """Parse an operator that is a keyword, after its optional NOT."""
         if self._take(KEYWORD, "BETWEEN"):
             return self._between(left, negated)
         if self._take(KEYWORD, "IN"):

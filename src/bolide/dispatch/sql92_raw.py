@@ -1,8 +1,8 @@
 """A filter that checks raw properties, without creating a mapping or strings.
 
-A check (`sql92_checks`) is created for each node of `sql92_nodes`, so the rules exist only in the tree.
+Each node of `sql92_nodes` is converted to a check of `sql92_checks`.
 
-A filter caches the values of the current record, so one thread may use it at a time.
+A filter caches positions in the current record, so only one thread may use it at a time.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _constant_check(slot: RawProperty, node: SqlNode, orders: int, absent: int) 
 
 
 def _bytes_of(text: str) -> bytes | None:
-    """Return the only bytes that decode to this text, or None if there are none, or several."""
+    """Return the bytes that decode to this text, or None if no bytes do, or several different ones."""
     try:
         return None if "\ufffd" in text else text.encode("utf-8")
     except UnicodeEncodeError:
