@@ -1,1 +1,1 @@
-"""Every stored byte of RocketMQ's files, as rules without I/O or clock."""
+"""Formats of all files that RocketMQ stores. Uses no I/O and no clock."""

@@ -1,6 +1,6 @@
-"""The bloom filter behind filter bitmaps, which sets the bits of a consumer group at a topic: RocketMQ's BloomFilter.
+"""The Bloom filter of filter bitmaps, which selects the bits of a consumer group for a topic. RocketMQ's BloomFilter.
 
-Hash: murmur3 x64 128 of ``group#topic`` with seed 0, of which the low 64 bits are used.
+The hash is murmur3 x64 128 of ``group#topic`` with seed 0. Only its low 64 bits are used.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _C2: Final = 0x4CF5AD432745937F
 
 
 class BloomFilter(Struct, frozen=True):
-    """`hashes` bits of `bits` for each member."""
+    """A Bloom filter of `bits` bits that sets `hashes` bits for each member."""
 
     hashes: int
     bits: int
 
     @classmethod
     def of(cls, error_rate: int, expected: int) -> BloomFilter:
-        """The filter for an error rate in percent (1 to 99) and `expected` members."""
+        """Return the filter for an error rate in percent (1 to 99) and `expected` members. Raises `ConfigError`."""
         if not 0 < error_rate < 100:
             raise ConfigError(f"maxErrorRateOfBloomFilter is {error_rate}: it must be 1 to 99 percent")
         if expected < 1:
@@ -36,7 +36,7 @@ class BloomFilter(Struct, frozen=True):
         return cls(hashes, 8 * math.ceil(bits / 8))
 
     def positions(self, text: str) -> list[int]:
-        """The bits of a member, in the order of the hashes; repeats are possible."""
+        """Return the bit positions of a member, in the order of the hashes. Positions may repeat."""
         low = _murmur3_low(text.encode("utf-8"))
         first = _int32(low)
         second = _int32(low >> 32)
@@ -48,23 +48,23 @@ class BloomFilter(Struct, frozen=True):
 
 
 def member_text(consumer_group: str, topic: str) -> str:
-    """Return the text that is hashed for a group at a topic."""
+    """Return the text that is hashed for a group and a topic."""
     return f"{consumer_group}#{topic}"
 
 
 def empty_bitmap(bits: int) -> bytearray:
-    """A bitmap with no bit set."""
+    """Return a bitmap with no bit set."""
     return bytearray((bits + 7) // 8)
 
 
 def set_bits(bitmap: bytearray, positions: list[int] | tuple[int, ...]) -> None:
-    """Set bits; bit 0 is the lowest of the first byte."""
+    """Set bits. Bit 0 is the lowest bit of the first byte."""
     for position in positions:
         bitmap[position >> 3] |= 1 << (position & 7)
 
 
 def has_bits(bitmap: bytes, positions: list[int] | tuple[int, ...]) -> bool:
-    """Whether all the bits are set; bits beyond the bitmap count as not set."""
+    """Return whether all these bits are set. Bits beyond the bitmap are treated as not set."""
     for position in positions:
         if position >> 3 >= len(bitmap) or not bitmap[position >> 3] >> (position & 7) & 1:
             return False

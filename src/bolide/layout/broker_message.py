@@ -41,20 +41,20 @@ class BrokerMessage:
         self.reconsume_times: int = 0
         self.prepared_transaction_offset: int = 0
         self.delays: bool = True
-        """Whether a delay in the properties applies now; otherwise it is over, or applies later."""
+        """Whether a delay in the properties applies now. If not, it has expired or applies later."""
         self.waits_until: int = 0
-        """Timer slot (ms) of the message, 0 for none. Set by `LogWriter`."""
+        """Timer slot (ms) of the message, or 0 if it has no timer. Set by `LogWriter`."""
         self.store_host: bytes = b""
         """Set by `LogWriter`."""
         self.encoded_properties: bytes = b""
         """The stored form of the properties, or b"" until `LogWriter` encodes them."""
         self.tags_code: int = 0
-        """int64 of the queue unit: hash of the tags. For the schedule topic the store puts the delivery time there."""
+        """Hash of the tags, for the queue unit. In the schedule topic, the store writes the delivery time instead."""
         self.delay_level: int = 0
-        """> 0 only for the schedule topic: the store, which knows the store timestamp, computes the delivery time."""
+        """> 0 only for the schedule topic. The store, which sets the store timestamp, computes the delivery time."""
         self.light_queues: list[str] | None = None
-        """Light queues (LMQ) of the message besides its own queue. The store assigns queue offsets and adds them to the
-        properties, which only name the queues before."""
+        """Light queues (LMQ) that the message enters in addition to its own queue. The properties list them, and the
+        store adds the queue offsets."""
 
     def mark_hosts(self) -> None:
         """Set the two bits of the sys flag that describe the lengths of the hosts.
@@ -69,12 +69,12 @@ class BrokerMessage:
         self.sys_flag = sys_flag
 
     def move_to(self, topic: str, topic_bytes: bytes, queue_id: int) -> None:
-        """Store the message under another topic and queue."""
+        """Change the topic and queue of the message."""
         self.topic = topic
         self.topic_bytes = topic_bytes
         self.queue_id = queue_id
 
 
 def topic_fits(topic: str, size: int) -> bool:
-    """Whether a record can contain a topic of this size in bytes; a longer %RETRY% topic needs version 2."""
+    """Return whether a record can contain a topic of this size in bytes. A long %RETRY% topic needs version 2."""
     return 0 < size <= MAX_TOPIC_LENGTH or (size > 0 and topic.startswith(RETRY_PREFIX))

@@ -1,6 +1,6 @@
-"""StoreCheckpoint: six int64 at the head of a file of 4096 bytes, the rest zeros: RocketMQ's StoreCheckpoint.
+"""The checkpoint of a store: six int64 at the start of a file of 4096 bytes. RocketMQ's StoreCheckpoint.
 
-After Java's fields, in the same sector, come a mark and three fields of Bolide's. Java's broker does not change them.
+Bolide adds a mark and three fields in the same sector. Java's broker does not change them. All other bytes are zeros.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MARGIN_MS: Final = 3000
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """How far the files of a store are synced. Timestamps are store times in ms, 0 if never recorded.
+    """Sync progress of a store's files. Timestamps are store times in ms, 0 if never recorded.
 
-    4.x leaves the last three fields 0.
+    RocketMQ 4.x leaves the three offsets 0.
     """
 
     physic_msg_timestamp: int = 0
@@ -34,12 +34,12 @@ class Checkpoint:
     run_id: int = 0
     """Id of the run of Bolide's broker that wrote `synced_end`, or 0 if Bolide did not write it."""
     synced_end: int = 0
-    """Below this the log was synced, in that run."""
+    """Physical offset below which that run had synced the log."""
     held_offset: int = 0
-    """All members of the broker's set have its log below this offset, or 0 if unknown, or without a set."""
+    """Physical offset below which all members of the broker set have the log, or 0 if unknown or without a set."""
 
     def encode(self) -> bytes:
-        """The whole file."""
+        """Return the content of the file."""
         head = _FIELDS.pack(
             self.physic_msg_timestamp,
             self.logics_msg_timestamp,
@@ -75,7 +75,7 @@ class Checkpoint:
     def time_faults(self, newest: int) -> list[tuple[int, str]]:
         """Return the position in the file, and a sentence, for each time after `newest`, the log's newest store time.
 
-        After a crash, a broker does not dispatch records that are older than these times again.
+        After a crash, a broker does not redispatch records older than these times.
         """
         named = ((0, "physic_msg_timestamp"), (8, "logics_msg_timestamp"), (16, "index_msg_timestamp"))
         times = (self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp)
@@ -87,7 +87,7 @@ class Checkpoint:
 
 
 def decode_checkpoint(data: bytes) -> Checkpoint:
-    """Read a checkpoint file; raises LayoutError when it is shorter than its six fields."""
+    """Decode a checkpoint file. Raises LayoutError if it is shorter than Java's six fields."""
     if len(data) < _FIELDS.size:
         raise LayoutError(f"a checkpoint has at least {_FIELDS.size} bytes, this one has {len(data)}: delete the file")
     checkpoint = Checkpoint(*_FIELDS.unpack_from(data))

@@ -1,9 +1,9 @@
 """CommitLog records as columns, with numpy and Arrow: the counterpart of `record`, `properties` and `message_id`.
 
-No Python loop runs over messages: starts are found by their magic and verified by their physical offset, fixed fields
-are read from one copy of all heads (`record_parts`), variable ones from one Arrow array over the whole buffer or, if
-all have one length, with one copy. Rare forms (invalid UTF-8, a property named twice, IPv6 ids) have separate slow
-paths. A test checks that rows and columns are equal. Brokers never import this module.
+No Python loop runs over messages. Starts are found by their magic and verified by their physical offset. Fixed fields
+are read from one copy of all heads (`record_parts`). Variable fields are read from one Arrow array over the whole
+buffer or, if all have one length, with one copy. Rare forms (invalid UTF-8, a property named twice, IPv6 ids) have
+separate slow paths. A test checks that rows and columns are equal. Brokers never import this module.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Starts:
-    """Where records start in a buffer, in order. `cut` is the start of a record truncated by the buffer's end, or
-    -1."""
+    """Start positions of records in a buffer, in order. `cut` is the start of a record that the buffer's end truncates,
+    or -1."""
 
     starts: Ints
     cut: int
@@ -80,10 +80,10 @@ class Starts:
 
 
 def find_starts(buf: bytes, base: int, kernel: ModuleType | None = native.KERNEL) -> Starts:
-    """The records in any stretch of a CommitLog segment, `base` being the physical offset of its first byte.
+    """Find the records in any byte range of a CommitLog segment. `base` is the physical offset of its first byte.
 
-    The part may begin and end anywhere. Each start is verified by magic, physical offset and inner lengths; only a body
-    forged for exactly this offset can be mistaken for a record, and only if the part starts inside it.
+    The range may start and end anywhere. Each start is verified by magic, physical offset and inner lengths. Only a
+    body forged for exactly this offset can be mistaken for a record, and only if the range starts inside that body.
     """
     raw = np.frombuffer(buf, np.uint8)
     if kernel is None:
@@ -98,7 +98,7 @@ def find_starts(buf: bytes, base: int, kernel: ModuleType | None = native.KERNEL
 
 
 def chain_starts(buf: bytes, kernel: ModuleType | None = native.KERNEL) -> Ints:
-    """Records back to back from byte 0, as in the answer to a pull; stops at the first invalid one."""
+    """Return the starts of consecutive records from byte 0, as in a pull response, up to the first invalid record."""
     raw = np.frombuffer(buf, np.uint8)
     if kernel is not None:
         return np.frombuffer(kernel.chained(raw), np.int64)
@@ -108,7 +108,7 @@ def chain_starts(buf: bytes, kernel: ModuleType | None = native.KERNEL) -> Ints:
         ends = starts + parts.field(raw, "total_size")
         if bool((ends == np.append(starts[1:], len(raw))).all()) and bool((parts.end == ends).all()):
             return starts
-    # A body holds a magic, or the end is torn: follow the chain record by record.
+    # A body contains a magic, or the last record is incomplete: follow the chain record by record.
     found: list[int] = []
     at = 0
     while (checked := check_record(buf, at, len(buf), False)).status == GOOD:
@@ -130,19 +130,19 @@ def record_batch(buf: bytes, starts: Ints, names: Iterable[str] = COLUMNS) -> pa
 
 
 def unit_batch(buf: bytes) -> pa.RecordBatch:
-    """Queue units back to back as columns physical_offset, size, tags_code; a broken last unit is left out."""
+    """Return consecutive queue units as columns physical_offset, size, tags_code. Omits an incomplete last unit."""
     return _struct_batch(buf, _UNIT)
 
 
 def entry_batch(buf: bytes) -> pa.RecordBatch:
-    """Index entries back to back as columns key_hash, physical_offset, seconds, previous."""
+    """Return consecutive index entries as columns key_hash, physical_offset, seconds, previous."""
     return _struct_batch(buf, _ENTRY)
 
 
 class RecordColumns:
-    """The records of one buffer; a column is made on its first use, and a costly one is cached.
+    """The records of one buffer. Columns are computed on demand, and expensive ones are cached.
 
-    The `kernel` makes most columns; numpy and Arrow make the others, and all if there is no kernel.
+    The `kernel` computes most columns. numpy and Arrow compute the others, or all if there is no kernel.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class RecordColumns:
         return len(self._parts)
 
     def only(self, which: NDArray[Any]) -> RecordColumns:
-        """Some of the records: by a mask or their numbers."""
+        """Return some of the records, selected by a mask or by indexes."""
         return RecordColumns(self._raw.data, self._parts.of(which), self._kernel)
 
     def numbers(self, name: str) -> NDArray[Any]:
@@ -166,7 +166,7 @@ class RecordColumns:
         return self._parts.field(self._raw, name)
 
     def column(self, name: str) -> Column:
-        """One of COLUMNS as an Arrow array."""
+        """Return one of COLUMNS as an Arrow array. Raises RecordError for any other name."""
         if name in NUMBERS:
             numbers: Column = pa.array(self.numbers(name))
             return numbers
@@ -176,7 +176,7 @@ class RecordColumns:
         return made
 
     def _spans(self, begin: Ints, end: Ints) -> Column:
-        """The buffer's bytes between each `begin` and `end`."""
+        """Return the buffer's bytes between each `begin` and `end`."""
         made = None if self._kernel is None else native.between(self._kernel, self._raw, begin, end)
         return between(self._raw, begin, end) if made is None else made
 
@@ -192,7 +192,7 @@ class RecordColumns:
 
     @functools.cached_property
     def matches_crc(self) -> NDArray[np.bool_]:
-        """Whether each body matches the CRC of its record; an empty body does."""
+        """Whether each body matches the CRC of its record. An empty body always does."""
         if self._kernel is not None:
             places = self._parts.body, self._parts.topic_length_at
             return native.matches_crc(self._kernel, self._raw, *places, self.numbers("body_crc"))
@@ -234,10 +234,10 @@ class RecordColumns:
         return self._native_pairs or Pairs(strings(self.raw_properties))
 
     def property_values(self, name: str) -> Column:
-        """One property of every record, null where it is absent.
+        """Return one property of every record, null where it is absent.
 
-        Cheapest after `properties`, whose pairs it takes; without them and the kernel most names are found by their
-        first bytes.
+        Cheapest after `properties`, because it reuses the pairs. Without pairs and kernel, names of 3 to 8 bytes are
+        found without decoding all properties.
         """
         if self._native_pairs is not None or "_pairs" in self.__dict__ or not Marks.knows(name):
             return self._pairs.values_of(name)
@@ -245,7 +245,7 @@ class RecordColumns:
 
     @property
     def properties(self) -> Column:
-        """Properties, map of string to string, by the parser's rules."""
+        """Properties, map of string to string, by the rules of `parse_properties`."""
         return self._pairs.as_map()
 
     @property
@@ -260,7 +260,7 @@ class RecordColumns:
 
     @property
     def keys(self) -> Column:
-        """KEYS split at blanks, empty items left out; null where absent."""
+        """KEYS split at spaces, without empty items; null where absent."""
         texts = self.property_values("KEYS")
         return words(texts) if self._kernel is None else native.words(self._kernel, texts)
 
@@ -280,7 +280,7 @@ class RecordColumns:
 
     @functools.cached_property
     def offset_message_id(self) -> Column:
-        """The broker's ids."""
+        """Message ids assigned by the broker, string."""
         begin, end = self._parts.born_end + 8, self._parts.store_end
         if self._kernel is not None:
             made = native.offset_message_ids(self._kernel, self._raw, begin, end, self._parts.starts)
@@ -298,7 +298,7 @@ class RecordColumns:
 
     @property
     def message_id(self) -> Column:
-        """What a client calls the message's id: UNIQ_KEY, else the broker's id."""
+        """The id that a client reports for the message: UNIQ_KEY, or the broker's id if absent."""
         given = self.uniq_key
         return pc.coalesce(given, self.offset_message_id) if given.null_count else given
 
@@ -311,14 +311,14 @@ def _struct_batch(buf: bytes, kind: np.dtype[Any]) -> pa.RecordBatch:
 
 
 def _fixed_strings(data: Bytes, width: int) -> Column:
-    """Texts of one length, out of their bytes back to back."""
+    """Return texts of `width` bytes each, given their concatenated bytes."""
     count = data.size // width
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     return slices(pa.string(), offsets, data)
 
 
 def _host_texts(hosts: Column) -> Column:
-    """``ip:port`` of raw hosts; each different one is formatted once."""
+    """Return ``ip:port`` of raw hosts. Each distinct host is formatted once."""
     encoded: Any = hosts.dictionary_encode()
     texts = pa.array([host_text(host) for host in encoded.dictionary.to_pylist()], pa.string())
     return texts.take(encoded.indices)

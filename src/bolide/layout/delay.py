@@ -1,4 +1,4 @@
-"""Delay levels: the table of messageDelayLevel and the time of delivery: RocketMQ's ScheduleMessageService."""
+"""Delay levels: the table in messageDelayLevel, and delivery times. RocketMQ's ScheduleMessageService."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNKNOWN_LEVEL_MS: Final = 1_000
 
 
 def parse_delay_levels(text: str) -> tuple[int, ...]:
-    """Milliseconds of level 1, 2, ... of a text such as ``1s 5s 10s``; raises ConfigError naming the bad word."""
+    """Return the delays of level 1, 2, ... in ms, from a text such as ``1s 5s 10s``. Raises ConfigError."""
     levels: list[int] = []
     for word in text.split():
         unit = _UNITS_MS.get(word[-1])
@@ -25,17 +25,17 @@ def parse_delay_levels(text: str) -> tuple[int, ...]:
 
 
 def delivery_time(levels_ms: tuple[int, ...], level: int, store_timestamp: int) -> int:
-    """Return when a message of this level is due, in ms since the epoch; an undefined level waits one second."""
+    """Return when a message of this level is due, in ms since the epoch. An undefined level means one second."""
     if 1 <= level <= len(levels_ms):
         return store_timestamp + levels_ms[level - 1]
     return store_timestamp + _UNKNOWN_LEVEL_MS
 
 
 def queue_of_level(level: int) -> int:
-    """Queue of the schedule topic that holds a level."""
+    """Return the queue of the schedule topic that contains a level."""
     return level - 1
 
 
 def level_of_queue(queue_id: int) -> int:
-    """Level held by a queue of the schedule topic."""
+    """Return the level that a queue of the schedule topic contains."""
     return queue_id + 1

@@ -1,7 +1,7 @@
 """The file `deleted-topics` of a store: for each deleted topic, the log offset below which its records are invalid.
 
-Only Bolide has this file; RocketMQ's broker ignores it. It contains a line of JSON for each deletion, in order: the
-last one of a topic applies. A line truncated by a crash has no newline; that deletion was never acknowledged.
+Only Bolide has this file; RocketMQ's broker ignores it. It contains one line of JSON per deletion, in order. The last
+line of a topic applies. A line truncated by a crash has no newline, and its deletion was never acknowledged.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ NAME: Final = "deleted-topics"
 
 
 def mark_line(topic: str, physical_offset: int) -> bytes:
-    """The line that says: records of this topic below this offset are deleted."""
+    """Return the line that marks the records of a topic below a physical offset as deleted."""
     return json.dumps({"topic": topic, "offset": physical_offset}).encode() + b"\n"
 
 
 def parse_marks(data: bytes) -> dict[str, int]:
-    """Topic -> offset, the newest deletion last. Raises LayoutError for a line that is whole and yet cannot be read."""
+    """Return the offset of each deleted topic, newest deletion last. Raises LayoutError for an invalid whole line."""
     marks: dict[str, int] = {}
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:

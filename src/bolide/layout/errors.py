@@ -1,6 +1,6 @@
 """Errors of the layout package: invalid stored bytes.
 
-Separate from the codecs because those are compiled, and a native class cannot extend an interpreted exception.
+Separate from the codecs because they are compiled, and a native class cannot extend an interpreted exception.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from bolide.errors import LocalError, PeerError
 
 
 class LayoutError(LocalError):
-    """Stored bytes are not what RocketMQ would write; the message names the bytes, their position and the fault."""
+    """Stored bytes that RocketMQ would not write. The message names the bytes, their position and the error."""
 
 
 class RecordError(LayoutError):

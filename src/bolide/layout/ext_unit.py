@@ -1,7 +1,8 @@
-"""ConsumeQueueExt unit: what does not fit into a queue unit, above all the filter bitmap: RocketMQ's ConsumeQueueExt.
+"""Extension units: data that does not fit into queue units, mainly filter bitmaps. RocketMQ's ConsumeQueueExt.
 
-``int16 size, int64 tags code, int64 store time ms, int16 bitmap bytes, bitmap``. A file keeps 4 bytes spare; when a
-unit does not fit, ``int16 -1`` ends the file. The queue unit's tags code then holds the address: offset + Long.MIN.
+``int16 size, int64 tags code, int64 store time ms, int16 bitmap bytes, bitmap``. A file reserves 4 bytes at its end. If
+the next unit does not fit, ``int16 -1`` ends the file. The tags code of a queue unit with an extension unit contains
+the address of that unit: offset + Long.MIN.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ END_OF_FILE: Final = b"\xff\xff"
 MAX_ADDRESS: Final = -2147483649
 _LONG_MIN: Final = -9223372036854775808
 _MAX_REAL_OFFSET: Final = 9223372034707292159
-"""MAX_ADDRESS - Long.MIN: an offset beyond has no address."""
+"""MAX_ADDRESS - Long.MIN. An offset above it has no address."""
 
 
 @final
 class ExtUnit:
-    """One unit as read; `size` counts its own two bytes too."""
+    """One decoded unit. `size` includes its own two bytes."""
 
     def __init__(self, size: i64, tags_code: i64, store_timestamp: i64, bitmap: bytes) -> None:
         self.size: i64 = size
@@ -40,28 +41,27 @@ def is_ext_address(tags_code: i64) -> bool:
 
 
 def ext_address(offset: i64) -> int:
-    """Address of the unit at this byte of the extension stream; a tags code when `offset` is already an address."""
+    """Return the address of the unit at this byte of the extension stream. An address is returned unchanged."""
     return offset if offset <= MAX_ADDRESS else offset + _LONG_MIN
 
 
 def ext_offset(address: i64) -> int:
-    """Byte of the extension stream to which an address points."""
+    """Return the byte of the extension stream to which an address points. An offset is returned unchanged."""
     return address - _LONG_MIN if address <= MAX_ADDRESS else address
 
 
 def ext_unit_size(bitmap: bytes) -> int:
-    """Bytes that a unit with this bitmap takes."""
+    """Return the size of a unit with this bitmap, in bytes."""
     return MIN_UNIT_SIZE + len(bitmap)
 
 
 def fits(offset: i64, size: i64, segment_size: i64) -> bool:
-    """Whether a unit of `size` bytes may start at this offset of the stream without using the file's spare bytes."""
+    """Return whether a unit of `size` bytes at this offset of the stream leaves the file's reserved bytes free."""
     return offset % segment_size + size + END_BLANK_SIZE <= segment_size
 
 
 def has_address(offset: i64, size: i64) -> bool:
-    """Return False if the unit is too large, or its offset too high, for an address; Java then stores the plain tags
-    code."""
+    """Return whether a unit of this size at this offset can have an address. If not, Java stores the tags code."""
     return size <= MAX_EXT_UNIT_SIZE and offset + size <= _MAX_REAL_OFFSET
 
 
@@ -77,7 +77,7 @@ def write_ext_unit(w: BytesWriter, tags_code: i64, store_timestamp: i64, bitmap:
 
 
 def read_ext_size(buf: bytes, at: i64) -> int:
-    """Size field at `at`: > 0 a unit, -1 the end of the file, 0 nothing written, also when `buf` ends before."""
+    """Return the size field at `at`: > 0 for a unit, -1 at the file's end, 0 if unwritten or beyond `buf`."""
     if at + 2 > len(buf):
         return 0
     return i64(read_i16_be(buf, at))

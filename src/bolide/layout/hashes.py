@@ -14,14 +14,14 @@ _INT_MIN: Final = -2147483648
 
 
 def java_hash(text: str) -> int:
-    """Java's String.hashCode: 31-polynomial over UTF-16 units as a signed 32-bit integer."""
+    """Return Java's String.hashCode: the 31-polynomial over UTF-16 units as a signed 32-bit integer."""
     h: i64 = 0
     n: i64 = len(text)
     i: i64 = 0
     while i < n:
         c: i64 = ord(text[i])
         if c > 0xFFFF:
-            # Beyond the basic plane Java sees two units, a high and a low surrogate.
+            # Outside the basic plane, Java has two units, a high and a low surrogate.
             c -= 0x10000
             h = (31 * h + 0xD800 + (c >> 10)) & 0xFFFFFFFF
             c = 0xDC00 + (c & 0x3FF)
@@ -42,10 +42,10 @@ def index_hash(text: str) -> int:
 
 
 def tags_code(tags: str) -> int:
-    """The number by which a queue unit knows a message's tags: `java_hash`, 0 for no tags."""
+    """Return the tags code of a queue unit: `java_hash` of the tags, 0 without tags."""
     return java_hash(tags)
 
 
 def body_crc(data: bytes) -> int:
-    """CRC-32 without its sign bit, over the stored (compressed) body."""
+    """Return the CRC-32 of a stored (compressed) body, without the sign bit."""
     return zlib.crc32(data) & 0x7FFFFFFF

@@ -1,7 +1,7 @@
-"""IndexFile: a header of 40 bytes, int32 hash slots, entries of 20 bytes: RocketMQ's IndexFile and IndexHeader.
+"""Index files: a header of 40 bytes, int32 hash slots, entries of 20 bytes. RocketMQ's IndexFile and IndexHeader.
 
-Entries are numbered from 1. A slot contains the number of the newest entry of its chain, an entry that of the previous
-one. Times of entries are seconds since the header's begin time.
+Entries are numbered from 1. A slot contains the number of the newest entry of its chain, and each entry contains the
+number of the previous entry. Times of entries are seconds since the header's `begin_timestamp`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class IndexHeader:
         self.index_count: i64 = index_count
 
     def encode(self) -> bytes:
-        """The 40 bytes."""
+        """Return the 40 bytes of the header."""
         w = BytesWriter()
         write_i64_be(w, self.begin_timestamp)
         write_i64_be(w, self.end_timestamp)
@@ -53,7 +53,7 @@ class IndexHeader:
 
 @final
 class IndexEntry:
-    """One entry: key hash, physical offset, seconds since the header's begin time, previous entry of the chain."""
+    """One entry: key hash, physical offset, seconds since `begin_timestamp`, previous entry of the chain."""
 
     def __init__(self, key_hash: i64, physical_offset: i64, seconds: i64, previous: i64) -> None:
         self.key_hash: i64 = key_hash
@@ -63,7 +63,7 @@ class IndexEntry:
 
 
 def decode_index_header(buf: bytes) -> IndexHeader:
-    """The header of an index file; an index count of 0 or less reads as 1, as in Java."""
+    """Return the header of an index file. An index count below 1 is read as 1, as in Java. Raises LayoutError."""
     if len(buf) < HEADER_SIZE:
         raise LayoutError(f"an index file starts with {HEADER_SIZE} bytes of header, got {len(buf)}")
     count: i64 = i64(read_i32_be(buf, 36))
@@ -111,7 +111,7 @@ def write_entry(w: BytesWriter, key_hash: i64, physical_offset: i64, seconds: i6
 
 
 def read_entry(buf: bytes, at: i64) -> IndexEntry:
-    """The entry at byte `at` of `buf`; IndexError when `buf` is too short."""
+    """Return the entry at byte `at` of `buf`. Raises IndexError if `buf` is too short."""
     return IndexEntry(
         i64(read_i32_be(buf, at)),
         read_i64_be(buf, at + 4),

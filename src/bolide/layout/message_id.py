@@ -1,4 +1,4 @@
-"""Message ids: the server's (store host and offset) and the client's unique key: RocketMQ's MessageDecoder and
+"""Message ids: the broker's (store host and offset) and the client's unique key. RocketMQ's MessageDecoder and
 MessageClientIDSetter. Hosts are stored as 4 or 16 bytes of IP followed by the port as int32.
 """
 
@@ -21,7 +21,7 @@ _V6_TEXT: Final = 56
 
 
 def encode_host(ip: str, port: int) -> bytes:
-    """8 bytes for an IPv4 address, 20 for an IPv6 one; raises MessageIdError if `ip` is not an address."""
+    """Encode a host as 8 bytes (IPv4) or 20 bytes (IPv6). Raises MessageIdError if `ip` or `port` is invalid."""
     try:
         packed = ipaddress.ip_address(ip).packed
     except ValueError:
@@ -32,7 +32,7 @@ def encode_host(ip: str, port: int) -> bytes:
 
 
 def decode_host(raw: bytes) -> tuple[str, int]:
-    """IP text and port of a stored host."""
+    """Return the IP text and the port of a stored host. Raises MessageIdError for a wrong length."""
     size = len(raw)
     if size == HOST_V4_SIZE:
         return f"{raw[0]}.{raw[1]}.{raw[2]}.{raw[3]}", i64(read_i32_be(raw, 4))
@@ -42,18 +42,18 @@ def decode_host(raw: bytes) -> tuple[str, int]:
 
 
 def host_text(raw: bytes) -> str:
-    """``ip:port``, with the IP in brackets when it is IPv6."""
+    """Return ``ip:port`` of a stored host, with brackets around an IPv6 address."""
     ip, port = decode_host(raw)
     return f"{ip}:{port}" if len(raw) == HOST_V4_SIZE else f"[{ip}]:{port}"
 
 
 def offset_message_id(host: bytes, physical_offset: i64) -> str:
-    """The id a broker gives: upper-case hex of store host and physical offset, 32 or 56 characters."""
+    """Return the id that a broker assigns: upper-case hex of store host and physical offset, 32 or 56 characters."""
     return host.hex().upper() + f"{int(physical_offset) & 0xFFFFFFFFFFFFFFFF:016X}"
 
 
 def decode_offset_message_id(text: str) -> tuple[str, int, int]:
-    """IP, port and physical offset; raises MessageIdError if the text is not such an id."""
+    """Return IP, port and physical offset. Raises MessageIdError if the text is not an offset message id."""
     try:
         raw = bytes.fromhex(text) if len(text) == _V4_TEXT or len(text) == _V6_TEXT else b""
     except ValueError:
@@ -79,7 +79,10 @@ class UniqueId:
 
 
 def encode_unique_id(ip: bytes, pid: int, process_hash: int, month_ms: int, counter: int) -> str:
-    """Upper-case hex of IP (4 or 16 bytes), pid (low 16 bits), hash, time (low 32 bits) and counter (low 16 bits)."""
+    """Return a unique key: upper-case hex of its parts.
+
+    The parts are IP (4 or 16 bytes), pid (low 16 bits), hash, time (low 32 bits) and counter (low 16 bits).
+    """
     return (
         ip.hex().upper()
         + f"{pid & 0xFFFF:04X}{process_hash & 0xFFFFFFFF:08X}{month_ms & 0xFFFFFFFF:08X}{counter & 0xFFFF:04X}"
@@ -87,7 +90,7 @@ def encode_unique_id(ip: bytes, pid: int, process_hash: int, month_ms: int, coun
 
 
 def decode_unique_id(text: str) -> UniqueId:
-    """The parts of a unique key; raises MessageIdError for other texts (a producer may set any text)."""
+    """Return the parts of a unique key. Raises MessageIdError for other texts (a producer may set any text)."""
     try:
         raw = bytes.fromhex(text)
     except ValueError:

@@ -52,9 +52,9 @@ def asking_names() -> list[str]:
 
 @final
 class MessageProperties:
-    """Properties given as text, or as a mapping, which then belongs to them. `scan` fills the attributes below.
+    """Properties of one message, given as text or as a mapping, which the object then owns and may change.
 
-    An empty value in the mapping is stored, and read as absent.
+    `scan` sets the attributes below. An empty value in the mapping is stored, but read as absent.
     """
 
     def __init__(self, text: str, pairs: dict[str, str] | None = None) -> None:
@@ -137,7 +137,7 @@ class MessageProperties:
             self._text += "\x02"
 
     def append(self, text: str, pairs: dict[str, str]) -> None:
-        """Add new properties, given as text and as a mapping. `scan` must not evaluate any of them."""
+        """Add new properties, given as text and as a mapping. None of them may be a property that `scan` evaluates."""
         if not self._stale:
             self.terminate()
             self._text += text
@@ -145,8 +145,8 @@ class MessageProperties:
             self._pairs.update(pairs)
 
     def extend(self, added: dict[str, str]) -> None:
-        """Add properties or replace their values. `scan` must not evaluate any of them. If all are new, they are
-        appended to the text."""
+        """Add properties or replace their values. None of them may be a property that `scan` evaluates. If all are new,
+        they are appended to the text."""
         pairs = self.pairs()
         for name in added:
             if name in pairs:
@@ -165,7 +165,7 @@ class MessageProperties:
             self._pairs[names.UNIQ_KEY] = key
 
     def scan(self) -> None:
-        """Set the attributes, once; the last of several pairs with one name applies, as in Java."""
+        """Set the attributes on the first call. The last of several pairs with one name applies, as in Java."""
         if self._scanned:
             return
         self._scanned = True

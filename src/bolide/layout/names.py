@@ -28,15 +28,15 @@ TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 """The topic that holds message traces."""
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
 ROCKSDB_TOPICS: Final = ("RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC")
-"""5.5.0 has them whether or not it keeps transactions in RocksDB."""
+"""RocketMQ 5.5.0 has them whether or not it stores transactions in RocksDB."""
 REVIVE_TOPIC_PREFIX: Final = "rmq_sys_REVIVE_LOG_"
-"""Before the name of a cluster."""
+"""The name of a cluster follows."""
 SYNC_MEMBER_TOPIC_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
-"""Before the name of a broker."""
+"""The name of a broker follows."""
 REPLY_TOPIC_SUFFIX: Final = "_REPLY_TOPIC"
-"""After the name of a cluster."""
+"""The name of a cluster precedes it."""
 REPAIRED_TOPIC: Final = "rmq_sys_REPAIRED"
-"""Bolide's own topic, for records that fill a hole in a repaired log."""
+"""A topic that only Bolide has, for records that fill holes in a repaired log."""
 
 SYSTEM_TOPICS: Final = frozenset(
     {
@@ -83,11 +83,11 @@ PREDEFINED_GROUPS: Final = frozenset(
 """Groups that belong to no namespace (MixAll.PREDEFINE_GROUP_SET)."""
 
 MASTER_ID: Final = 0
-"""The broker id of a master; slaves have others."""
+"""The broker id of a master. Slaves have other ids."""
 
 
 def is_system_topic(topic: str) -> bool:
-    """Whether a topic belongs to the system; lists for users omit it."""
+    """Return whether a topic is internal. Lists for users omit such topics."""
     return (
         topic in SYSTEM_TOPICS
         or topic.startswith((SYSTEM_TOPIC_PREFIX, OLD_SYSTEM_TOPIC_PREFIX))
@@ -96,5 +96,5 @@ def is_system_topic(topic: str) -> bool:
 
 
 def is_predefined_group(group: str) -> bool:
-    """Whether a group belongs to the system."""
+    """Return whether a group is internal."""
     return group.startswith(SYSTEM_GROUP_PREFIX) or group in FIRST_GROUPS or group in PREDEFINED_GROUPS

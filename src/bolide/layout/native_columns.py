@@ -1,6 +1,6 @@
-"""Columns of records by the compiled kernel (`column_kernel`), as Arrow arrays.
+"""Columns of records, computed by the compiled kernel (`column_kernel`), as Arrow arrays.
 
-If the kernel is not built, or a function returns None, `columns` makes the same column with numpy and Arrow.
+If the kernel is not built, or a function returns None, `columns` computes the same column with numpy and Arrow.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ def _built() -> ModuleType | None:
 
 
 KERNEL: Final = _built()
-"""The compiled kernel, None where it is not built."""
+"""The compiled kernel, or None if it is not built."""
 
 
 def between(kernel: ModuleType, raw: Bytes, begin: Ints, end: Ints) -> Column | None:
-    """Do what `property_columns.between` does. Raises ValueError for places outside `raw`."""
+    """Do what `property_columns.between` does. Raises ValueError for positions outside `raw`."""
     return _array(pa.binary(), len(begin), kernel.gathered(raw, _row(begin), _row(end), pa.allocate_buffer))
 
 
 def matches_crc(
     kernel: ModuleType, raw: Bytes, begin: Ints, end: Ints, crcs: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
-    """Return `RecordColumns.matches_crc` of the bodies between these places."""
+    """Return `RecordColumns.matches_crc` of the bodies between these positions."""
     return np.frombuffer(kernel.matching(raw, _row(begin), _row(end), np.ascontiguousarray(crcs)), np.bool_)
 
 
 def host_texts(kernel: ModuleType, raw: Bytes, begin: Ints, end: Ints) -> Column | None:
-    """Return the texts ``ip:port`` of the stored hosts between these places."""
+    """Return the texts ``ip:port`` of the stored hosts between these positions, or None if a host is not IPv4."""
     return _array(pa.string(), len(begin), kernel.hosts(raw, _row(begin), _row(end), pa.allocate_buffer))
 
 
 def offset_message_ids(kernel: ModuleType, raw: Bytes, begin: Ints, end: Ints, records: Ints) -> Column | None:
-    """Return `RecordColumns.offset_message_id` of records with store hosts between these places."""
+    """Return `RecordColumns.offset_message_id` of the `records`, whose store hosts are between `begin` and `end`."""
     made = kernel.offset_ids(raw, _row(begin), _row(end), _row(records), pa.allocate_buffer)
     return _array(pa.string(), len(begin), made)
 
@@ -85,7 +85,10 @@ class NativePairs:
     def of(
         cls, kernel: ModuleType, raw: Bytes, begin: Ints, end: Ints, texts: Callable[[], Column]
     ) -> NativePairs | None:
-        """Split the property strings between these places. If one is not ASCII, `texts` returns them as valid UTF-8."""
+        """Split the property strings between these positions. Return None if the kernel cannot split them.
+
+        If one of the strings is not ASCII, `texts` is called, and returns all of them as valid UTF-8.
+        """
         split = kernel.PropertyPairs(raw, _row(begin), _row(end))
         if not split.plain:
             known: Any = texts()
@@ -122,5 +125,5 @@ def _strings(offsets: pa.Buffer, data: pa.Buffer) -> Column:
 
 
 def _row(places: Ints) -> Ints:
-    """Return the places in contiguous memory, which the kernel needs."""
+    """Return the positions in contiguous memory, which the kernel needs."""
     return np.ascontiguousarray(places)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 PERM_INHERIT: Final = 0x1
-"""Set on a template: topics may be created from it."""
+"""Set on a template topic: topics may be created from it."""
 PERM_WRITE: Final = 0x2
 PERM_READ: Final = 0x4
 PERM_PRIORITY: Final = 0x8

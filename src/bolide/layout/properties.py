@@ -1,7 +1,7 @@
 """Message properties as one string, ``name 0x01 value 0x02`` repeated: RocketMQ's MessageDecoder.
 
-The reader is lenient as Java's is: a pair without a name or without a value is dropped, and of two pairs with one name
-the last wins.
+The reader is as lenient as Java's: it drops a pair without a name or without a value, and the last of several pairs
+with one name applies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PROPERTY_SEPARATOR: Final = "\x02"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The pairs of a properties string, in the order of their first appearance."""
+    """Return the pairs of a properties string, in the order of their first appearance."""
     pairs: dict[str, str] = {}
     for item in text.split("\x02"):
         at: i64 = item.find("\x01")
@@ -26,12 +26,12 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def parse_properties_bytes(raw: bytes) -> dict[str, str]:
-    """The pairs of the stored bytes; invalid UTF-8 becomes U+FFFD, as in Java."""
+    """Return the pairs of stored properties. Invalid UTF-8 becomes U+FFFD, as in Java."""
     return parse_properties(text_of(raw))
 
 
 def format_properties(properties: Mapping[str, str]) -> str:
-    """The string that 5.x writes: every pair ends with 0x02. Values may be empty (the reader then drops the pair)."""
+    """Return the string that RocketMQ 5.x writes: every pair ends with 0x02. A reader drops pairs with empty values."""
     parts: list[str] = []
     for name, value in properties.items():
         parts.append(name)
@@ -42,7 +42,7 @@ def format_properties(properties: Mapping[str, str]) -> str:
 
 
 def text_of(raw: bytes) -> str:
-    """Stored text as Java reads it: UTF-8, with U+FFFD where it is invalid."""
+    """Decode a stored text as Java does: UTF-8, with U+FFFD for invalid bytes."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -50,7 +50,7 @@ def text_of(raw: bytes) -> str:
 
 
 def property_value(raw: bytes, name: str) -> str | None:
-    """One property out of the stored bytes, or None; cheaper than parsing all of them."""
+    """Return one property from the stored bytes, or None. Cheaper than parsing all properties."""
     found = raw_value(raw, name.encode("utf-8") + b"\x01")
     return None if found is None else text_of(found)
 

@@ -28,7 +28,7 @@ _PIECE: Final = 256 * 1024
 
 
 def take(values: Column, where: Ints) -> Column:
-    """The elements at these places."""
+    """Return the elements at these indexes."""
     return values.take(pa.array(where, pa.int64()))
 
 
@@ -44,7 +44,7 @@ def slices(kind: pa.DataType, offsets: NDArray[np.int32], data: bytes | Bytes) -
 
 
 def distance(positions: Ints) -> int:
-    """The distance of each position from the previous one if all are equal, as for records of one size; else 0."""
+    """Return the distance between neighboring positions if it is constant, as for records of one size, else 0."""
     count = len(positions)
     if count < 2:
         return 0
@@ -75,15 +75,18 @@ def rows_at(raw: Bytes, positions: Ints, width: int) -> Bytes:
 
 
 def between(raw: Bytes, begin: Ints, end: Ints) -> Column:
-    """The bytes between each `begin` and `end`, binary; places rise. Where all have one length it is faster."""
+    """Return the bytes between each `begin` and `end` as binary values. Positions must be in ascending order.
+
+    Faster if all values have the same length.
+    """
     count = len(begin)
     width = int(end[0] - begin[0]) if count else 0
     if width and bool((end - begin == width).all()):
         offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
-        # As elements of that size: they are copied whole, and not byte by byte.
+        # Elements of that size are copied whole, not byte by byte.
         rows: NDArray[Any] = rows_at(raw, begin, width).view(f"V{width}")
         return slices(pa.binary(), offsets, np.ascontiguousarray(rows[:, 0]).view(np.uint8))
-    # Every other element of an array that spans it all.
+    # Take every other element of an array that spans the whole buffer.
     offsets = np.empty(2 * count + 1, np.int32)
     offsets[0:-1:2] = begin
     offsets[1::2] = end
@@ -92,7 +95,7 @@ def between(raw: Bytes, begin: Ints, end: Ints) -> Column:
 
 
 def places_of(raw: Bytes, byte: int) -> Ints:
-    """Return the positions of a byte, in order; searches in pieces so that the marks fit the processor's cache."""
+    """Return the positions of a byte, in order. Searches in pieces, so that the mask fits into the CPU cache."""
     marks = np.empty(min(len(raw), _PIECE), np.bool_)
     found: list[Ints] = []
     for at in range(0, len(raw), _PIECE):
@@ -104,7 +107,7 @@ def places_of(raw: Bytes, byte: int) -> Ints:
 
 
 def coded(texts: Column) -> Column:
-    """Dictionary encoded; where all are one text, as topics and tags often are, without looking each up."""
+    """Dictionary-encode texts. If all are equal, as topics and tags often are, no text is looked up."""
     count = len(texts)
     if count and not texts.null_count:
         raw, offsets = _contents(texts)
@@ -119,7 +122,7 @@ def coded(texts: Column) -> Column:
 
 
 def strings(raw: Column) -> Column:
-    """Binary as string; U+FFFD for invalid UTF-8, as Java reads it."""
+    """Convert binary values to strings. Invalid UTF-8 becomes U+FFFD, as in Java."""
     data, _ = _contents(raw)
     if not raw.null_count and (not len(data) or int(data.max()) < 0x80):
         plain: Any = raw
@@ -132,7 +135,7 @@ def strings(raw: Column) -> Column:
 
 
 def words(texts: Column) -> Column:
-    """Texts split at blanks, empty items left out; null stays null."""
+    """Return texts split at spaces, without empty items. Null remains null."""
     lists: Any = _compute.split_pattern(texts, " ")
     items = lists.flatten()
     filled = _compute.not_equal(items, "")
@@ -146,14 +149,14 @@ def words(texts: Column) -> Column:
 
 
 class Pairs:
-    """The pairs of many property strings: names, values, and to which row each belongs."""
+    """The pairs of many property strings: names, values, and the row of each pair."""
 
     def __init__(self, texts: Column) -> None:
         self._count = len(texts)
         raw, offsets = _contents(texts)
         filled = offsets[1:] > offsets[:-1]
         if not bool((raw[offsets[1:][filled] - 1] == 2).all()):
-            # 4.9 leaves the last separator out; an empty pair more does no harm.
+            # RocketMQ 4.9 omits the last separator. An additional empty pair is harmless.
             texts = _compute.binary_join_element_wise(texts, "", "\x02")
             raw, offsets = _contents(texts)
         end = np.flatnonzero(raw == 2)
@@ -187,7 +190,7 @@ class Pairs:
             return
         key = self._rows * (len(self._names.dictionary) + 1) + codes
         if len(self._names.dictionary) <= 62:
-            # One bit a name: where a name comes twice in a row, the sum of its bits is more than their union.
+            # One bit per name: if a row contains a name twice, the sum of its bits is greater than their union.
             bits = np.left_shift(np.int64(1), codes)
             first = np.flatnonzero(np.append(True, self._rows[1:] != self._rows[:-1]))
             if bool((np.add.reduceat(bits, first) == np.bitwise_or.reduceat(bits, first)).all()):
@@ -210,7 +213,7 @@ class Pairs:
         return maps
 
     def values_of(self, name: str) -> Column:
-        """One property of every row, null where it is absent."""
+        """Return one property of every row, null where it is absent."""
         code = _compute.index(self._names.dictionary, name).as_py()
         if code < 0:
             return pa.nulls(self._count, pa.string())
@@ -225,7 +228,7 @@ class Pairs:
 class Marks:
     """Values of a few properties of many rows, found by name without decoding all strings.
 
-    Everything is a position in `raw`, the concatenated bytes of all rows.
+    All positions refer to `raw`, the concatenated bytes of all rows.
     """
 
     def __init__(self, rows: Column) -> None:
@@ -233,7 +236,7 @@ class Marks:
         raw, offsets = _contents(rows)
         filled = offsets[1:] > offsets[:-1]
         if not bool((raw[offsets[1:][filled] - 1] == 2).all()):
-            # 4.9 leaves the last separator out; an empty pair more does no harm.
+            # RocketMQ 4.9 omits the last separator. An additional empty pair is harmless.
             rows = _compute.binary_join_element_wise(rows, b"", b"\x02")
             raw, offsets = _contents(rows)
         self.raw = raw
@@ -247,11 +250,11 @@ class Marks:
         """The row of each pair."""
         each, rest = divmod(len(self._ends), max(self.count, 1))
         if each and not rest and bool((self._ends[each - 1 :: each] == self._offsets[1:] - 1).all()):
-            return np.repeat(np.arange(self.count), each)  # as many in every row
+            return np.repeat(np.arange(self.count), each)  # every row has the same number of pairs
         return np.repeat(np.arange(self.count), np.diff(np.searchsorted(self._ends, self._offsets)))
 
     def spans(self, name: bytes) -> tuple[Ints, Ints, Ints]:
-        """Return the rows with this property (a name of 3 to 8 bytes), in order, and where its values begin and end."""
+        """Return the rows with this property (a name of 3 to 8 bytes), in order, and start and end of its values."""
         size = len(name)
         mark = (name + b"\x01")[:8]
         wanted = np.uint64(int.from_bytes(mark, "little"))
@@ -266,16 +269,16 @@ class Marks:
         rows = self._rows[hits]
         last = np.append(rows[1:] != rows[:-1], True)[: len(rows)]
         if not bool(last.all()):
-            rows, begin, end = rows[last], begin[last], end[last]  # of two pairs with one name the last wins
+            rows, begin, end = rows[last], begin[last], end[last]  # the last of several pairs with one name applies
         return rows, begin, end
 
     @staticmethod
     def knows(name: str) -> bool:
-        """Whether a property of this name can be found here."""
+        """Return whether `spans` can find a property of this name."""
         return 3 <= len(name.encode()) <= 8
 
     def values_of(self, name: str) -> Column:
-        """One property of every row, null where it is absent."""
+        """Return one property of every row, null where it is absent."""
         rows, begin, end = self.spans(name.encode())
         values = strings(between(self.raw, begin, end))
         if len(rows) == self.count:
@@ -286,10 +289,10 @@ class Marks:
 
 
 def _eights(raw: Bytes, begins: Ints) -> NDArray[np.uint64]:
-    """The eight bytes from each place on as a number, the first the lowest; zeros after the end."""
+    """Return the eight bytes at each position as a little-endian number. Bytes after the end are zeros."""
     if len(raw) < 8:
         raw = np.append(raw, np.zeros(8, np.uint8))
-    # One element a byte.
+    # One element per byte.
     eights: NDArray[np.uint64] = np.ndarray((len(raw) - 7,), np.dtype("<u8"), raw, strides=(1,))
     near = int(np.searchsorted(begins, len(eights)))
     heads = eights[np.minimum(begins, len(eights) - 1)]
@@ -298,7 +301,7 @@ def _eights(raw: Bytes, begins: Ints) -> NDArray[np.uint64]:
 
 
 def _contents(texts: Column) -> tuple[Bytes, Ints]:
-    """Return the bytes of a string array, and where each element starts in them."""
+    """Return the bytes of a string array, and the offsets of its elements in them."""
     if not len(texts):
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     _, ends, data = texts.buffers()

@@ -72,7 +72,7 @@ ORIGIN_GROUP: Final = "ORIGIN_GROUP"
 TRANS_OFFSET: Final = "TRANS_OFFSET"
 
 TRANSIENT_PREFIX: Final = "__RMQ.TRANSIENT."
-"""Names with this prefix travel between parts of a broker and are never stored."""
+"""Properties with this prefix are passed between parts of a broker and are never stored."""
 
 RESERVED: Final = frozenset(
     {
@@ -88,4 +88,4 @@ RESERVED: Final = frozenset(
         PRIORITY, LITE_TOPIC, ORIGIN_GROUP, TRANS_OFFSET,
     }
 )  # fmt: skip
-"""Names that a client may not use for a user's property."""
+"""Names that a client may not use for user properties."""

@@ -1,4 +1,4 @@
-"""ConsumeQueue unit of 20 bytes, one for each message of a queue: RocketMQ's ConsumeQueue.
+"""Queue units of 20 bytes, one for each message of a queue: RocketMQ's ConsumeQueue.
 
 ``int64 physical offset, int32 record size, int64 tags code`` (or the address of an extension unit, see `ext_unit`).
 """
@@ -24,17 +24,20 @@ def write_unit(w: BytesWriter, physical_offset: i64, size: i64, tags_code: i64) 
 
 
 def read_unit(buf: bytes, at: i64) -> tuple[int, int, int]:
-    """Physical offset, record size and tags code of the unit at byte `at`; IndexError when `buf` is too short."""
+    """Return physical offset, record size and tags code of the unit at byte `at`.
+
+    Raises IndexError if `buf` is too short.
+    """
     return read_i64_be(buf, at), i64(read_i32_be(buf, at + 8)), read_i64_be(buf, at + 12)
 
 
 def unit_is_valid(physical_offset: i64, size: i64) -> bool:
-    """Return False for the zeros that end the data of a queue file; pre-blank units are valid."""
+    """Return whether a unit is valid. Pre-blank units are valid; the zeros after the last unit of a file are not."""
     return physical_offset >= 0 and size > 0
 
 
 def count_valid_units(buf: bytes) -> int:
-    """Units before the first invalid one, looking from the start of `buf`; a broken last unit does not count."""
+    """Return the number of units before the first invalid one. An incomplete last unit is not counted."""
     n: i64 = len(buf) // UNIT_SIZE
     i: i64 = 0
     while i < n:

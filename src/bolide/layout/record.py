@@ -1,7 +1,7 @@
 """CommitLog records, V1 and V2, and the blank at the end of a file: RocketMQ's MessageExtEncoder and CommitLog.
 
 All integers are big-endian. A record contains its own size, magic and physical offset, so it can be found and verified
-anywhere. Hosts have 8 bytes, or 20 if the sys flag says IPv6; the offsets below precede the first host.
+anywhere. A host has 8 bytes, or 20 if its bit for IPv6 is set in the sys flag. OFFSET_ constants do not depend on this.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _V2_BYTES: Final = b"\xda\xa3\x20\xab"
 
 @final
 class Record:
-    """One stored record with every field; hosts are raw (8 or 20 bytes), properties the stored bytes.
+    """All fields of one stored record. Hosts are raw (8 or 20 bytes), and properties are the stored bytes.
 
     Reads the `size` bytes from byte `at`, for which `check_record` must have returned GOOD.
     """
@@ -103,7 +103,7 @@ class Checked:
 
 
 def record_size(body_length: i64, topic_length: i64, properties_length: i64, sys_flag: i64) -> int:
-    """Bytes of a record with parts of these lengths in bytes; a topic above 127 bytes makes it V2."""
+    """Return the size of a record with parts of these lengths, in bytes. A topic above 127 bytes needs V2."""
     size: i64 = MIN_RECORD_SIZE + body_length + topic_length + properties_length
     if sys_flag & BORN_HOST_V6:
         size += 12
@@ -197,7 +197,7 @@ def record_of(message: BrokerMessage, store_timestamp: i64) -> Record:
 def copy_of(record: Record, topic: str, queue_id: int, properties: MessageProperties) -> BrokerMessage:
     """Return a message that stores a record again, with this topic and these properties.
 
-    Body, flags, born timestamp and reconsume times stay. A delay in the properties is over, or applies later.
+    Body, flags, born timestamp, born host and reconsume times do not change. A delay in the properties is not applied.
     """
     message = BrokerMessage(
         topic, topic.encode(), queue_id, record.body, properties, record.born_timestamp, record.born_host
@@ -210,7 +210,7 @@ def copy_of(record: Record, topic: str, queue_id: int, properties: MessageProper
 
 
 def encode_blank(remaining: int) -> bytes:
-    """The 8 bytes that say: from here to the end of the file, `remaining` bytes, there is no record."""
+    """Return the 8 bytes that mark the last `remaining` bytes of a file as containing no record."""
     w = BytesWriter()
     write_i32_be(w, i32(remaining))
     write_i32_be(w, i32(BLANK_MAGIC))
@@ -226,7 +226,7 @@ def decode_record(buf: bytes, at: i64) -> Record:
 
 
 def properties_at(buf: bytes, at: i64) -> bytes:
-    """The raw properties of the record at byte `at`, which is known to be whole."""
+    """Return the raw properties of the record at byte `at`, which must be complete."""
     p = topic_start(buf, at)
     if read_i32_be(buf, at + 4) == MAGIC_V2:
         p += 2 + i64(read_i16_be(buf, p))
@@ -236,7 +236,7 @@ def properties_at(buf: bytes, at: i64) -> bytes:
 
 
 def topic_start(buf: bytes, at: i64) -> i64:
-    """Return the position of the topic of the record at byte `at`, which starts with its length."""
+    """Return the position of the topic in the record at byte `at`. The length of the topic is stored there first."""
     sys_flag: i64 = i64(read_i32_be(buf, at + OFFSET_SYS_FLAG))
     p: i64 = at + 84
     if sys_flag & BORN_HOST_V6:
@@ -270,9 +270,9 @@ def body_matches(record: Record) -> bool:
 
 
 def decode_intact(buf: bytes) -> tuple[list[Record], int]:
-    """Return the records at the front whose bodies match their CRCs, and the byte at which the first other one starts.
+    """Return the leading records whose bodies match their CRCs, and the position after them.
 
-    That is the length of `buf` if all bytes are intact records.
+    The position is the length of `buf` if it contains only intact records.
     """
     found: list[Record] = []
     at: i64 = 0
@@ -288,7 +288,7 @@ def decode_intact(buf: bytes) -> tuple[list[Record], int]:
 
 
 def check_record(buf: bytes, at: i64, limit: i64, check_crc: bool) -> Checked:
-    """Java's checkMessageAndReturnSize on the bytes of `buf` from `at` up to `limit`, in its order of checks."""
+    """Check the record between `at` and `limit` as Java's checkMessageAndReturnSize does, in the same order."""
     if limit > len(buf):
         limit = len(buf)
     left: i64 = limit - at
@@ -309,7 +309,7 @@ def check_record(buf: bytes, at: i64, limit: i64, check_crc: bool) -> Checked:
 
 
 def is_good(buf: bytes, at: i64, limit: i64, check_crc: bool) -> bool:
-    """Whether `check_record` returns GOOD; `limit` is within `buf`."""
+    """Return whether `check_record` would return GOOD. `limit` must be within `buf`."""
     total: i64 = i64(read_i32_be(buf, at))
     magic: i64 = i64(read_i32_be(buf, at + 4))
     if total <= 0 or total > limit - at or (magic != MAGIC_V1 and magic != MAGIC_V2):

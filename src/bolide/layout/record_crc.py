@@ -24,7 +24,7 @@ def crc_mark(covered: bytes) -> bytes:
 
 
 def crc_holds(buf: bytes, at: i64, size: i64) -> bool:
-    """True if the record at `at` ends with the CRC of the bytes before it; a record without one fails."""
+    """Return whether the record at `at` ends with the CRC of the bytes before it. A record without a CRC does not."""
     end: i64 = at + size
     start: i64 = end - CRC_SIZE
     if start < at or not buf.startswith(_HEAD, start):
@@ -34,7 +34,7 @@ def crc_holds(buf: bytes, at: i64, size: i64) -> bool:
 
 
 def without_crc(properties: bytes) -> bytes:
-    """Properties without the CRC of an earlier record of the same message."""
+    """Return properties without the CRC of an earlier record of the same message."""
     if _HEAD not in properties:
         return properties
     return b"\x02".join([pair for pair in properties.split(b"\x02") if not pair.startswith(_HEAD)])

@@ -1,6 +1,6 @@
-"""Finds where records and their parts begin in a buffer, for `columns`.
+"""Finds the positions of records and their parts in a buffer, for `columns`.
 
-Candidates are found by the magic, in pieces of the buffer so that the marks fit the processor's cache. Then the fixed
+Candidates are found by the magic, in pieces of the buffer, so that the mask fits into the CPU cache. Then the fixed
 head of each is copied once, and every number is a field of that copy. Brokers never import this module.
 """
 
@@ -21,33 +21,33 @@ HEAD: Final = np.dtype([
     ("born_host", "V8"), ("store_timestamp", ">i8"), ("store_host", "V8"), ("reconsume_times", ">i4"),
     ("prepared_transaction_offset", ">i8"), ("body_length", ">i4"),
 ])  # fmt: skip
-"""The first bytes of a record whose two hosts are IPv4. With IPv6 only the fields before the first host are right."""
+"""The first bytes of a record whose two hosts are IPv4. With IPv6, only fields before the first host are valid."""
 _BEFORE_HOSTS: Final = ("total_size", "magic", "body_crc", "queue_id", "flag", "queue_offset", "physical_offset",
                         "sys_flag", "born_timestamp")  # fmt: skip
 _BEHIND_STORE_HOST: Final = {"reconsume_times": 0, "prepared_transaction_offset": 4, "body_length": 12}
 _HOSTS: Final = 0x30
-"""Bits of the sys flag: the born host, the store host is IPv6."""
+"""Bits of the sys flag for an IPv6 born host and an IPv6 store host."""
 _MAGIC_BYTE: Final = 0xDA
 """The first byte of a magic, which is rare in text."""
 _MAGIC_END: Final = 8
 _FIRST_LOOK: Final = 16 * 1024
 _LOOK: Final = 256 * 1024
 _MIN_RUN: Final = 4 * 1024
-"""Bytes of records of one size from which on it is worth excluding them from the search."""
+"""Minimum size in bytes of a run of equally long records to exclude it from the search."""
 _PROOF: Final = 36
-"""Bytes that prove the position of a record."""
+"""Number of bytes at the start of a record that verify its position."""
 _NATIVE: Final[dict[int, np.dtype[Any]]] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _LONG: Final = np.dtype(">i8")
 _INT: Final = np.dtype(">i4")
 _SHORT: Final = np.dtype(">i2")
 _BYTE: Final = np.dtype("u1")
 _MAGICS: Final = tuple(np.array([magic], ">i4").view("=i4")[0] for magic in (MAGIC_V1, MAGIC_V2))
-"""The four bytes, read as a number in this machine's byte order."""
+"""The four bytes of each magic, read as a number in native byte order."""
 
 
 @dataclass(frozen=True)
 class RecordParts:
-    """Positions of the parts of each record, computed as in the row codec; `end` is -1 if they are wrong."""
+    """Positions of the parts of each record, computed as in `record`. `end` is -1 if its lengths are invalid."""
 
     starts: Ints
     heads: NDArray[Any]
@@ -61,11 +61,11 @@ class RecordParts:
         return len(self.starts)
 
     def of(self, which: Any) -> RecordParts:
-        """Some of the records: a slice, a mask or their numbers."""
+        """Return some of the records, selected by a slice, a mask or indexes."""
         return RecordParts(*(getattr(self, field.name)[which] for field in fields(self)))
 
     def field(self, raw: Bytes, name: str) -> NDArray[Any]:
-        """A fixed field, int32 or int64 as stored, in this machine's form."""
+        """Return a fixed field as int32 or int64, as stored, in native byte order."""
         if name in _BEFORE_HOSTS or not self._wide.any():
             held: NDArray[Any] = self.heads[name]
             return held.astype(_NATIVE[held.dtype.itemsize])
@@ -81,19 +81,19 @@ class RecordParts:
 
     @property
     def born_end(self) -> Ints:
-        """After the first host."""
+        """Positions after the born hosts."""
         end: Ints = self.starts + 56 + 12 * ((self._wide >> 4) & 1)
         return end
 
     @property
     def store_end(self) -> Ints:
-        """After the second host."""
+        """Positions after the store hosts."""
         end: Ints = self.born_end + 16 + 12 * ((self._wide >> 5) & 1)
         return end
 
 
 def parts_at(raw: Bytes, starts: Ints, heads: NDArray[Any] | None = None) -> RecordParts:
-    """The parts of the records at these places, and their heads where they are copied already."""
+    """Return the parts of the records at these positions. `heads`: their heads, if already copied."""
     if heads is None:
         heads = rows_at(raw, starts, HEAD.itemsize).view(HEAD)[:, 0]
     wide = heads["sys_flag"].astype(np.int64) & _HOSTS
@@ -118,15 +118,15 @@ def parts_at(raw: Bytes, starts: Ints, heads: NDArray[Any] | None = None) -> Rec
 
 
 def proven_parts(raw: Bytes, base: int) -> tuple[RecordParts, int]:
-    """The records of a stretch by magic, own physical offset and inner lengths, those within another's body left out.
+    """Find the records in a byte range by magic, physical offset and inner lengths. Omit records within a body.
 
-    `base` is the physical offset of the first byte. The second result is the place of the next record if the stretch
-    truncates it, else -1.
+    `base` is the physical offset of the first byte. The second result is the position of the next record if the end of
+    the range truncates it, else -1.
     """
     likely, skipped = _likely_positions(raw, base)
     parts, proven, cut = _proven(raw, base, likely)
     if skipped and (not proven or _overlap(parts)):
-        # One of them has wrong inner lengths or lies inside another record, so the records in it count as well.
+        # A found record has invalid inner lengths or is inside another record, so search the skipped bytes as well.
         parts, _, cut = _proven(raw, base, magic_positions(raw))
     if _overlap(parts):
         parts = parts.of(_outer(parts))
@@ -135,7 +135,7 @@ def proven_parts(raw: Bytes, base: int) -> tuple[RecordParts, int]:
 
 
 def _proven(raw: Bytes, base: int, every: Ints) -> tuple[RecordParts, bool, list[int]]:
-    """The whole records among these places, whether all whose heads are here are whole, and the truncated ones."""
+    """Return the valid records among these positions, whether all complete ones are valid, and the truncated ones."""
     fit = int(np.searchsorted(every, len(raw) - HEAD.itemsize, "right"))
     starts = every[:fit]
     heads = rows_at(raw, starts, HEAD.itemsize).view(HEAD)[:, 0]
@@ -155,7 +155,7 @@ def _proven(raw: Bytes, base: int, every: Ints) -> tuple[RecordParts, bool, list
 
 
 def numbers_at(raw: Bytes, positions: Ints, kind: np.dtype[Any]) -> Ints:
-    """The number of this form at each position; positions beyond the end give meaningless numbers."""
+    """Return the number of this type at each position. Positions beyond the end give meaningless numbers."""
     count = len(raw) - kind.itemsize + 1
     if count <= 0:
         return np.zeros(len(positions), np.int64)
@@ -163,7 +163,7 @@ def numbers_at(raw: Bytes, positions: Ints, kind: np.dtype[Any]) -> Ints:
     if step and int(positions[-1]) < count:
         apart: NDArray[Any] = np.ndarray((len(positions),), kind, raw, int(positions[0]), (step,))
         return apart.astype(np.int64)
-    # One element a byte, each as wide as the number, so that an index is a position.
+    # One element per byte, each as wide as the number, so that an index is a position.
     every_byte: NDArray[Any] = np.ndarray((count,), kind, raw, strides=(1,))
     if len(positions) and int(positions.max()) >= count:
         positions = np.minimum(positions, count - 1)
@@ -185,7 +185,7 @@ def magic_positions(raw: Bytes) -> Ints:
 def _likely_positions(raw: Bytes, base: int) -> tuple[Ints, bool]:
     """Like `magic_positions`, but skips the inside of consecutive records of one size.
 
-    The second result says whether there are such records; the heads of all but the first verify their positions.
+    The second result is whether there are such records. Except for the first, their heads verify their positions.
     """
     found: list[Ints] = []
     at, size, skipped = 0, _FIRST_LOOK, False
@@ -248,7 +248,7 @@ def _overlap(parts: RecordParts) -> bool:
 
 
 def _outer(found: RecordParts) -> Ints:
-    """Return the numbers of the records that do not lie inside another record's body."""
+    """Return the indexes of the records that are not inside another record."""
     keep = []
     reached = 0
     for number, (start, end) in enumerate(zip(found.starts.tolist(), found.end.tolist(), strict=True)):

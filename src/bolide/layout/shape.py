@@ -28,7 +28,7 @@ LIGHT_QUEUES: Final = Section("Light queues")
 
 
 class ShapeOptions(DeclaredOptions, frozen=True, kw_only=True):
-    """The settings that decide the bytes of a store's files."""
+    """Settings that determine the bytes of a store's files."""
 
     mapped_file_size_commit_log: Annotated[
         int, Meta(ge=256, le=_INT_MAX, extra={"unit": "bytes"}), FILES("Size of a log file.")
@@ -106,7 +106,7 @@ class StoreShape:
     enable_consume_queue_ext: bool = _DEFAULT.enable_consume_queue_ext
     enable_calc_filter_bit_map: bool = _DEFAULT.enable_calc_filter_bit_map
     bloom_error_rate: int = _DEFAULT.max_error_rate_of_bloom_filter
-    """Percent."""
+    """Error rate of the Bloom filter in percent."""
     bloom_expected: int = _DEFAULT.expect_consumer_num_use_filter
     store_version: StoreVersion = _DEFAULT.store_version
     """Version of the derived files. Read the properties below instead."""

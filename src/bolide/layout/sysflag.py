@@ -22,17 +22,17 @@ INNER_BATCH: Final = 0x80
 COMPRESSION_MASK: Final = 0x700
 COMPRESSION_SHIFT: Final = 8
 COMPRESSION_LEGACY: Final = 0
-"""Type bits of producers before 4.9.4, which knew zlib only."""
+"""Type bits of producers before 4.9.4, which supported only zlib."""
 COMPRESSION_LZ4: Final = 1
 COMPRESSION_ZSTD: Final = 2
 COMPRESSION_ZLIB: Final = 3
 
 
 def transaction_type(sys_flag: int) -> int:
-    """The transaction bits alone: one of the TRANSACTION_ constants."""
+    """Return the transaction bits: one of the TRANSACTION_ constants."""
     return sys_flag & TRANSACTION_MASK
 
 
 def compression_type(sys_flag: int) -> int:
-    """The type bits, 0 to 7; they mean something only when COMPRESSED is set, and 0 then means zlib."""
+    """Return the type bits, 0 to 7. They are valid only if COMPRESSED is set, and 0 then means zlib."""
     return (sys_flag & COMPRESSION_MASK) >> COMPRESSION_SHIFT

@@ -1,8 +1,8 @@
 """Format and rules of the timer wheel, for any delay: RocketMQ's TimerWheel, TimerLog and TimerMessageStore.
 
-A message is in the slot of its delivery time. The file `timerwheel` is a ring of slots, each of which names the newest
-unit of its time in the stream `timerlog/`; a unit names the previous unit and the record in the commit log. All
-integers are big-endian, times are ms since the epoch.
+A message is in the slot of its delivery time. The file `timerwheel` is a ring of slots. A slot points to the newest
+unit of its time in the stream `timerlog/`. A unit points to the previous unit and to the record in the commit log. All
+integers are big-endian, and times are ms since the epoch.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from mypy_extensions import i32, i64
 from bolide.layout.record import BLANK_MAGIC
 
 WHEEL_SLOTS: Final = 7 * 24 * 3600
-"""Slots of one round, for any precision; the file holds two rounds."""
+"""Number of slots per round, for any precision. The file contains two rounds."""
 SLOT_SIZE: Final = 32
 SPARE_SLOTS: Final = 60
-"""Slots of a round that are never waited in, so that the oldest and the newest time cannot meet."""
+"""Number of slots per round that stay unused, so that the oldest and the newest time never share a slot."""
 
 UNIT_SIZE: Final = 52
 BLANK_SIZE: Final = 16
-"""A file keeps this much for the blank at its end: a unit fits when UNIT_SIZE + BLANK_SIZE do."""
+"""Bytes reserved for the blank at the end of a file. A unit fits if UNIT_SIZE + BLANK_SIZE bytes are left."""
 MAGIC_DEFAULT: Final = 1
 MAGIC_ROLL: Final = 2
 MAGIC_DELETE: Final = 4
@@ -42,12 +42,12 @@ class Slot:
         self.first: i64 = first
         self.last: i64 = last
         self.count: i64 = count
-        """Messages less deletes: the figure of flow control. An int32 in the file."""
+        """Number of messages minus number of deletes, for flow control. An int32 in the file."""
 
 
 @final
 class Unit:
-    """One entry of the timer log: a message, or a request to delete one, that waits for its time."""
+    """One entry of the timer log: a pending message, or a pending request to delete a message."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Unit:
 
 
 def wheel_precision(wanted: int) -> int:
-    """The width of a slot in ms for a setting: Java uses the greatest of its four widths that is not above it."""
+    """Return the slot width in ms for a setting: the greatest of Java's four widths up to it, at least 100."""
     for precision in _PRECISIONS:
         if wanted >= precision:
             return precision
@@ -105,7 +105,7 @@ def roll_window(wanted: int, round_slots: int = WHEEL_SLOTS) -> int:
 
 
 def floor_time(time: i64, precision: i64) -> i64:
-    """Return the slot of a time."""
+    """Return the time of a time's slot: `time` rounded down to a multiple of `precision`."""
     return time // precision * precision
 
 
@@ -127,12 +127,12 @@ def rolled_time(out: i64, write_time: i64, window: i64, precision: i64) -> i64:
 
 
 def slot_at(time: i64, precision: i64, round_slots: i64) -> i64:
-    """Offset of a time's slot in the file."""
+    """Return the byte offset of a time's slot in the file."""
     return time // precision % (round_slots * 2) * SLOT_SIZE
 
 
 def encode_slot(slot: Slot, precision: i64) -> bytes:
-    """The 32 bytes of a slot; its time is in slots since the epoch."""
+    """Return the 32 bytes of a slot. They contain its time as the number of slots since the epoch."""
     w = BytesWriter()
     write_i64_be(w, slot.time // precision)
     write_i64_be(w, slot.first)
@@ -143,7 +143,7 @@ def encode_slot(slot: Slot, precision: i64) -> bytes:
 
 
 def decode_slots(data: bytes, at: i64, precision: i64, round_slots: i64, since: i64) -> list[Slot]:
-    """Return the slots in a piece of the wheel at offset `at`, for times from `since` on.
+    """Return the slots in a part of the wheel at offset `at`, for times not before `since`.
 
     Omits slots whose time does not belong to their position.
     """
@@ -167,7 +167,7 @@ def encode_unit(
     size: i64,
     topic_hash: i64,
 ) -> bytes:
-    """The 52 bytes of a unit."""
+    """Return the 52 bytes of a unit."""
     w = BytesWriter()
     write_i32_be(w, UNIT_SIZE)
     write_i64_be(w, previous)
@@ -214,5 +214,5 @@ def is_blank(data: bytes, at: i64) -> bool:
 
 
 def last_unit_at(file_size: int) -> int:
-    """Offset within a full file of its last unit."""
+    """Return the offset of the last unit in a full file."""
     return (file_size - BLANK_SIZE) // UNIT_SIZE * UNIT_SIZE - UNIT_SIZE

@@ -1,7 +1,7 @@
 """The file `config/timercheck`, which records the timer's progress at its last sync: RocketMQ's TimerCheckpoint.
 
-Java's seven int64 are the first of 4096 bytes. Bolide adds a mark after them: its checkpoint describes files synced
-before it, while Java's describes files that may be a second older or newer, and a start must distinguish them.
+The file has 4096 bytes and starts with Java's seven int64. Bolide adds a mark after them. A checkpoint with the mark
+describes files that were synced before it was written. Without the mark, the files may be a second older or newer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TimerCheckpoint:
 
     @property
     def ours(self) -> bool:
-        """True if the files it describes were synced before it was written."""
+        """Whether Bolide wrote the checkpoint, and therefore had synced the files that it describes."""
         return self.precision > 0
 
     def encode_body(self) -> bytes:
@@ -51,7 +51,7 @@ class TimerCheckpoint:
         )
 
     def encode(self) -> bytes:
-        """The whole file. Everything that matters is in its first sector, so that no crash can tear it."""
+        """Return the content of the file. All fields are in its first sector, so that no crash can tear them."""
         head = self.encode_body().ljust(_MARK_AT, b"\0")
         mark = _MARK.pack(_OURS, self.precision, self.read_time, self.log_end, self.queue_offset)
         return (head + mark).ljust(TIMER_CHECKPOINT_SIZE, b"\0")
@@ -69,7 +69,7 @@ def decode_timer_checkpoint(data: bytes | None) -> TimerCheckpoint:
     read_time, log_end, own, masters, state_version, timestamp, counter = _FIELDS.unpack_from(data)
     precision = 0
     if len(data) >= _MARK_AT + _MARK.size:
-        # Java writes its fields and leaves the bytes after them, so the mark is valid only if it repeats Java's fields.
+        # Java writes only its fields and not the bytes after them, so the mark is valid only if it repeats the fields.
         name, width, *repeated = _MARK.unpack_from(data, _MARK_AT)
         if name == _OURS and repeated == [read_time, log_end, min(own, masters)]:
             precision = width

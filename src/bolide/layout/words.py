@@ -20,7 +20,7 @@ def split_keys(text: str) -> list[str]:
 
 
 def java_trim(text: str) -> str:
-    """Java's `String.trim`."""
+    """Trim like Java's `String.trim`: remove characters up to U+0020 at both ends."""
     return text.strip(_JAVA_BLANKS)
 
 
