@@ -117,5 +117,5 @@ class ExpressionTypes:
                     f"the expression has {len(text)} characters: maxFilterLength allows {self._max_length}"
                 )
             return kind(text)
-        except Exception as error:  # a plug-in may raise anything: whatever it is, the text was not taken
+        except Exception as error:  # a plug-in may raise anything, and the text is then rejected
             raise ExpressionRefused(f"{error}") from error

@@ -118,7 +118,7 @@ Inner: TypeAlias = SendCall | ConsumeCall | SendBackCall
 
 
 class BrokerHook:
-    """Base of hooks: override what you need. They run in the order of the setting, the `after` ones in the reverse."""
+    """Base class of hooks. They run in the order of the setting, and their `after` methods in reverse order."""
 
     def before_request(self, call: RequestCall) -> None:
         """Called before any request starts. May raise `Refused(code, remark)`."""
@@ -127,10 +127,10 @@ class BrokerHook:
         """Called when the response is sent."""
 
     def before_send(self, call: SendCall) -> None:
-        """Before a message, a batch or a reply is checked. May raise `Refused(code, remark)`."""
+        """Called before a message, a batch or a reply is checked. May raise `Refused(code, remark)`."""
 
     def after_send(self, call: SendCall) -> None:
-        """Called when the producer gets its response: for an accepted message, once it is as safe as guaranteed."""
+        """Called when the producer gets its response. An accepted message is then as safe as the settings guarantee."""
 
     def before_consume(self, call: ConsumeCall) -> None:
         """Called before a pull starts. May raise `Refused(code, remark)`."""
@@ -173,7 +173,7 @@ class Hooked:
             call = RequestCall(channel, command, now)
             inner = None if header is None else self._inner(call, command, header)
             if not self._hooks and not self._chosen(inner):
-                return handler(channel, command, now)  # no topic of this request has chosen one
+                return handler(channel, command, now)  # no hook applies to this request
             try:
                 self._before(call, inner)
             except Refused as refused:

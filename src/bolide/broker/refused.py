@@ -35,7 +35,7 @@ TABLES_AT_MASTER: Final = AtMaster(
 CLEANED_BY_MASTER: Final = AtMaster(
     SUCCESS, "nothing was deleted: a slave deletes queues when its master deletes their topics"
 )
-"""`mqadmin` sends it to every broker of a cluster, including slaves, and stops at the first response other than 0."""
+"""`mqadmin` sends it to every broker of a cluster, even slaves, and stops at the first response other than 0."""
 RESETS_AT_MASTER: Final = AtMaster(SYSTEM_ERROR, "Can not reset offset in slave broker")
 TRANSACTIONS_AT_MASTER: Final = AtMaster(
     SLAVE_NOT_AVAILABLE, "this broker is a slave: only its master ends and resumes transactions"

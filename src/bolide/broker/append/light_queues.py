@@ -1,7 +1,7 @@
 """LMQ multi-dispatch in the append path: determines the light queues of a message and rejects invalid lists.
 
 A producer lists them in INNER_MULTI_DISPATCH; the store assigns an offset in each (RocketMQ's LmqDispatch). A message
-that still waits for its real topic enters none. Only the store sets the offsets.
+that is still pending in another topic enters no light queue. Only the store sets the offsets.
 """
 
 from __future__ import annotations

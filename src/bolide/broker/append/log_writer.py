@@ -47,7 +47,7 @@ _TIMER_BYTES: Final = TIMER_TOPIC.encode()
 
 
 def delay_level(properties: MessageProperties) -> int:
-    """Return the delay level in the properties, 0 if there is none. Raises `Refused` 1 if it is not a number."""
+    """Return the delay level in the properties, or 0 without one. Raises `Refused` 1 if it is not a number."""
     text = properties.delay
     if not text:
         return 0

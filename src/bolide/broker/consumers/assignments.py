@@ -175,7 +175,7 @@ class AssignmentService(Table):
             self._effects.persist(self.persist_name)
 
     def encode(self) -> bytes:
-        """config/messageRequestMode.json; also the body of GET_ALL_MESSAGE_REQUEST_MODE (402)."""
+        """Encode config/messageRequestMode.json, which is also the body of GET_ALL_MESSAGE_REQUEST_MODE (402)."""
         return encode_body({"messageRequestModeMap": self._modes})
 
     def load(self, data: bytes) -> None:
@@ -186,7 +186,7 @@ class AssignmentService(Table):
 
 
 def avg(client_id: str, queues: list[MessageQueue], members: list[str]) -> list[MessageQueue]:
-    """AVG: contiguous queues; the first members get one more."""
+    """AVG: contiguous queues. If they cannot be divided evenly, the first members get one more."""
     index, count = members.index(client_id), len(members)
     share, rest = divmod(len(queues), count)
     begin = index * share + min(index, rest)
@@ -194,7 +194,7 @@ def avg(client_id: str, queues: list[MessageQueue], members: list[str]) -> list[
 
 
 def avg_by_circle(client_id: str, queues: list[MessageQueue], members: list[str]) -> list[MessageQueue]:
-    """AVG_BY_CIRCLE: round robin."""
+    """AVG_BY_CIRCLE: queues are assigned round robin."""
     return queues[members.index(client_id) :: len(members)]
 
 

@@ -26,7 +26,7 @@ CPP: Final = 1
 
 
 class ClientResets:
-    """Notifies the clients of a group."""
+    """Notifies the clients of a group of new offsets."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class ClientResets:
         return max(self._store.offset_by_time(topic, queue_id, timestamp), 0)
 
     def _request(self, header: ResetOffsetRequestHeader, targets: dict[MessageQueue, int], is_c: bool) -> Command:
-        """Return the notification. If the requester is written in C++, so are its clients, which cannot parse objects
-        as keys (RocketMQ's rule)."""
+        """Return the notification. With `is_c`, it does not contain objects as keys, because clients written in C++
+        cannot parse them (RocketMQ's rule)."""
         listed = [MessageQueueForC(queue.topic, queue.broker_name, queue.queue_id, at) for queue, at in targets.items()]
         body = encode_body(ResetOffsetBodyForC(listed) if is_c else ResetOffsetBody(targets))
         ext = {

@@ -53,7 +53,7 @@ class GroupExpiry(Service):
         return self._next
 
     def tick(self, now: int, budget: int) -> None:
-        """Check at most `budget` groups, and the rest soon."""
+        """Check at most `budget` groups. The next ticks check the rest."""
         if not self._left:
             made = self._groups.made_by_use
             self._left = sorted(made)

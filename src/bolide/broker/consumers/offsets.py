@@ -1,4 +1,4 @@
-"""Requests about offsets: committed ones (14, 15, 43, 308, 314), queue limits (30, 31), times (29, 32), resets (222).
+"""Requests about offsets: commits (14, 15, 43, 308, 314), queue limits (30, 31), times (29, 32), resets (222).
 
 Decision rows: docs/protocol/behaviour.md 5 (ConsumerManageProcessor, AdminBrokerProcessor of 5.5.0).
 """
@@ -68,8 +68,8 @@ class OffsetService(Service):
         clients: Clients,
         resets: ClientResets | None = None,
     ) -> None:
-        """With `resets` (useServerSideResetOffset=false) clients reset their offsets; otherwise pending resets are kept
-        here."""
+        """With `resets` (useServerSideResetOffset=false) clients reset their offsets; otherwise the broker stores
+        pending resets."""
         self._resets = resets
         self._options = options
         self._store = store
@@ -191,7 +191,7 @@ class OffsetService(Service):
     def _no_queue(self, group: str, topic: str, queue_id: int) -> str | None:
         """Return an error message if the queue is not configured and never had messages, otherwise None."""
         if self._options.shape.enable_lmq and group.startswith(LMQ_PREFIX):
-            return None  # it has one offset, whatever the queue
+            return None  # it has one offset for all queues
         config = self._topics.get(topic)
         count = 0 if config is None else max(config.read_queue_nums, config.write_queue_nums)
         if 0 <= queue_id < count:

@@ -31,9 +31,9 @@ TIMES: Final = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY
 def abroad(message: BrokerMessage) -> BrokerMessage:
     """Return the message as a producer of another set would send it. `message` is not changed.
 
-    It becomes a half message again that its new broker checks. A message that waits for longer than the wheel is sent
-    to its topic with its delivery time, because other brokers reject sends to the timer topic. An expired delay is
-    dropped.
+    A half message remains one, and the broker that receives it checks it. A message with a longer delay than the wheel
+    is sent to its topic with its delivery time, because other brokers reject sends to the timer topic. An expired delay
+    is dropped.
     """
     pairs = dict(message.properties.pairs())
     pairs[names.WAIT] = "false"
@@ -100,7 +100,7 @@ class Journeys:
 
     @property
     def count(self) -> int:
-        """Number of messages that have not arrived or follow such a message."""
+        """Number of messages in flight, including arrived ones after a message that has not arrived."""
         return len(self._open)
 
     @property

@@ -43,7 +43,7 @@ class Channel:
         self.waits: bool = False
         """Whether requests of this channel wait for another turn or for the peer to read (see the node's outbox)."""
         self.ready: bool = False
-        """Whether they are scheduled for the next turn."""
+        """Whether these requests are scheduled for the next turn."""
         self.dirty: bool = False
         """Whether this channel is in the executor's list of channels to write."""
         self.sends: bool = False

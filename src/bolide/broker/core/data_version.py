@@ -16,12 +16,12 @@ class DataVersion:
         self.state_version: int = state_version
 
     def next(self, now: int) -> None:
-        """Note one more change at `now` (ms since epoch)."""
+        """Record a change at `now` (ms since the epoch)."""
         self.timestamp = now
         self.counter += 1
 
     def to_json(self) -> dict[str, int]:
-        """The fields under Java's names."""
+        """Return the fields under Java's names."""
         return {"counter": self.counter, "stateVersion": self.state_version, "timestamp": self.timestamp}
 
     def assign(self, fields: Mapping[str, Any]) -> None:

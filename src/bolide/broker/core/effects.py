@@ -28,7 +28,7 @@ class Effects:
         self.closes: list[Channel] = []
         self.persists: set[str] = set()
         self.persisted: int = 0
-        """Number of requested table writes, by which the executor sees whether a handler requested one."""
+        """Number of requested table writes. The executor uses it to detect whether a handler requested one."""
         self.registrations: set[str] = set()
         self.loads: list[tuple[list[Extent], Callable[[int], None]]] = []
         self.jobs: list[tuple[Job, Callable[[Job, str], None]]] = []
@@ -80,7 +80,7 @@ class Effects:
         self.pending = True
 
     def load(self, extents: list[Extent], then: Callable[[int], None]) -> None:
-        """Read extents that are not in memory in the pool, then call `then(now)` on the loop: for ticks."""
+        """Read extents that are not in memory in the pool, then call `then(now)` on the loop. Used by ticks."""
         self.loads.append((extents, then))
         self.pending = True
 
@@ -97,7 +97,7 @@ class Effects:
         self.pending = True
 
     def wake(self, service: object) -> None:
-        """Re-evaluate this service's `due`, because its next tick has moved."""
+        """Re-evaluate this service's `due`, because the time of its next tick has changed."""
         self.wakes.append(service)
         self.pending = True
 

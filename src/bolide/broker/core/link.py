@@ -16,7 +16,7 @@ class Link(Protocol):
     """Time (ms) since which no data was read, as of the owner's last check."""
 
     def write(self, frames: list[Buffer], bodies: bool) -> int:
-        """Send these in one write. Return the bytes that the peer has not read, 0 while it keeps up."""
+        """Send these in one write. Return the number of bytes that the peer has not read, 0 if it keeps up."""
 
     def pause_reading(self) -> None:
         """Stop reading until `resume_reading`."""

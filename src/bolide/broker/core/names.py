@@ -1,4 +1,4 @@
-"""Which topic and group names a broker accepts, and which topics clients may not send to.
+"""Checks the names of topics and groups, and lists the topics that clients may not send to.
 
 From RocketMQ's TopicValidator, MixAll and NamespaceUtil; limits and sets in docs/protocol/behaviour.md 2, 2.1 and 6.4.
 The names themselves are in `layout.names`.
@@ -75,7 +75,7 @@ def group_refusal(group: str) -> str | None:
 
 
 def printable(text: str) -> str:
-    """A peer's text, made safe and short for a log line or a remark."""
+    """Return a peer's text, escaped and shortened for a log line or a remark."""
     return text[:64].encode("unicode_escape").decode("ascii")
 
 

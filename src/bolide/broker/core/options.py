@@ -1,6 +1,6 @@
 """The options of a broker, composed of sections that the packages declare, with the rules that span several sections.
 
-A key of RocketMQ that no section declares has no effect or stops the start (`node/settings/`).
+A key of RocketMQ that no section declares has no effect or prevents startup (`node/settings/`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
         return with_values(cls(), settings)
 
     def __post_init__(self) -> None:
-        # Settings that are allowed one by one may not fit together.
+        # Settings that are valid individually may be incompatible.
         StoreShape.of(self.shape)
         self._check_acting()
         if self.replication.ha_tls_enable:
@@ -180,7 +180,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
     def send_patience(self) -> int:
         """Maximum time that a send waits for disk and slaves, ms. In default HA mode its record is dispatched after
         slaveTimeout, so only the disk can make it wait longer. In controller mode it is not dispatched before every
-        replica has it."""
+        in-sync replica has it."""
         if not self.waits_for_slaves:
             return self.store.sync_flush_timeout
         if self.controlled.enable_controller_mode:
@@ -219,7 +219,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
 
     @property
     def use_of_fast_port(self) -> str:
-        """Return why RocketMQ's brokers of this set need the fast port, or "" if they do not."""
+        """Reason why RocketMQ's brokers of this set need the fast port, or "" if they do not."""
         text = "slaves of RocketMQ ask for topics and the timer's state at listenPort - 2, and would replicate neither"
         if self.serves_log:
             return text

@@ -47,8 +47,8 @@ ROUTE: Final = -1
 class NewRecords:
     """The records that wake a waiter: they pass its filter, and their queue offset is `offset` or more.
 
-    A record passes if its tags code is in ``tag_codes`` and ``predicate(properties)`` is true of its raw properties; a
-    test that is None passes every record. `cost`: of checking one record, relative to a check of its tags.
+    A record passes if its tags code is in ``tag_codes`` and ``predicate(properties)`` is true for its raw properties; a
+    test that is None passes every record. `cost`: cost of checking one record, relative to a check of its tags.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Waiter:
 
 @final
 class Hold:
-    """Put this request into the table of waiters. It is answered later."""
+    """Put this request into the table of waiters. The response is sent later."""
 
     def __init__(self, waiter: Waiter) -> None:
         self.waiter: Waiter = waiter
@@ -103,8 +103,8 @@ class Hold:
 class Cold:
     """Missing data: read `extents` (from the store's ReadResult) in the pool, then run `again(now)`.
 
-    The outcome of `again` may be `Cold` again; the executor responds with code 1 after a few rounds. With `fetched` the
-    data is kept there for `again`, which then gets further each time and has no limit of rounds.
+    The outcome of `again` may be `Cold` again; the executor responds with code 1 after a few rounds. With `fetched`,
+    the data is stored there for `again`. Each round then gets further, so the number of rounds is not limited.
     """
 
     def __init__(self, extents: list[Extent], again: Callable[[int], Outcome], fetched: Fetched | None = None) -> None:
@@ -141,5 +141,5 @@ NOTHING: Final = Nothing()
 
 
 def reply(command: Command) -> Reply:
-    """Respond with this command."""
+    """Return the outcome that responds with this command."""
     return Reply(command)

@@ -47,7 +47,7 @@ class PlaceOptions(DeclaredOptions, frozen=True, kw_only=True):
 
     @property
     def cluster_reply_topic(self) -> str:
-        """Topic through which replies to requests travel in this cluster."""
+        """Topic for replies to requests in this cluster."""
         return self.broker_cluster_name + REPLY_TOPIC_SUFFIX
 
     @property

@@ -39,7 +39,7 @@ class Replicas(Protocol):
 
 
 class NoReplicas:
-    """State of a broker without slaves and without a master. A base of brokers that have one of them."""
+    """State of a broker without slaves and without a master. Base class for brokers that have either."""
 
     def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
         """Always empty."""

@@ -72,21 +72,21 @@ class Role:
         self.may_write: bool = master
         """Whether records are created here: sends, retries, ends of transactions, and records of the broker itself."""
         self.may_serve: bool = not fenced and (master or self._slave_reads)
-        """Consumers may pull here."""
+        """Whether consumers may pull here."""
         self.masterless: bool = False
-        """Whether this is a slave of a set without a master. Its consumers then stay."""
+        """Whether this is a slave of a set without a master. It then does not redirect consumers to the master."""
         self.acting: bool = False
-        """The slave with the smallest id of such a set: name servers show it as the master."""
+        """Whether this is the slave with the smallest id of such a set. Name servers show it as the master."""
         self._work()
 
     def _work(self) -> None:
         """Update which background work this broker does, and the destination of its messages."""
         self.sends_away: bool = self.acting and self.may_escape
-        """The messages of delays and timers, and half messages, go to other sets (`broker/core/away.py`)."""
+        """Whether due delayed messages, timers and half messages are sent to other sets (`broker/core/away.py`)."""
         self.may_check: bool = self.may_write and not self._held
         """Whether this broker ends transactions and checks pending ones."""
         self.may_deliver: bool = self.may_check or self.sends_away
-        """Delays and timers are this broker's work."""
+        """Whether this broker delivers delayed messages and timers."""
 
     def come_online(self) -> bool:
         """Start the background work that was waiting until the set had been queried. Return False if none was waiting,

@@ -77,7 +77,7 @@ class Rows:
 
 @final
 class Text:
-    """A JSON object of such tables, in pieces: put together on the loop, joined in a thread."""
+    """A JSON object of tables, in pieces. The pieces are added on the loop and joined in a thread."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes | list[bytes]] = []

@@ -1,9 +1,9 @@
-"""The base of a broker's services, and of those whose table is kept in a file.
+"""Base classes of a broker's services, and of services whose table is stored in a file.
 
-How a service is written (one file a noun, no sockets, no clock, no threads):
+How to write a service (one file per subject; no sockets, no clock, no threads):
 
     class LockService(Service):
-        def routes(self) -> Routes:                # one row per code; a code served twice stops the start
+        def routes(self) -> Routes:                # one row per code; a code served twice prevents startup
             return [Route(codes.UNREGISTER_CLIENT, UnregisterClientRequestHeader, self.on_unregister, Kind.SESSION)]
 
         def on_unregister(
@@ -12,11 +12,11 @@ How a service is written (one file a noun, no sockets, no clock, no threads):
             ...
             return reply(make_response(command, SUCCESS))
 
-Override only the hooks that you need. `now` is milliseconds since the epoch by a clock that never jumps: deadlines and
-intervals are counted in it, and the store's `times` turns it into the wall clock's, which labels records. An exception
-a handler raises is answered with its `code` (1 when it has none) and its text; `closes_connection` is honoured. A
-oneway request is never answered, whatever the handler returns. Everything a handler or a tick appends to the store is
-written, flushed and dispatched at the end of the same loop turn: a handler that must wait for that returns `Parked`.
+Override only the hooks that you need. `now` is milliseconds since the epoch, by a clock that never jumps. Use it for
+deadlines and intervals. The store's `times` converts it to the wall clock, which labels records. If a handler raises an
+exception, the response contains its code (or 1) and its text, and `closes_connection` is honored. A oneway request
+never gets a response, whatever the handler returns. Everything that a handler or a tick appends to the store is
+written, flushed and dispatched at the end of the same loop turn. A handler that must wait for that returns `Parked`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Routes: TypeAlias = Sequence[Row[Channel, Outcome]]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Service:
-    """One service. Its hooks do nothing."""
+    """Base class of services. Its hooks do nothing."""
 
     def routes(self) -> Routes:
         """Return the routes of its request codes. Called once, at startup."""

@@ -1,6 +1,6 @@
-"""Counters of one broker since its start, and rates over the last minutes: what runtime info and /metrics show.
+"""Counters of one broker since its start, and rates over the last minutes, for runtime info and /metrics.
 
-RocketMQ's BrokerStatsManager and StoreStatsService keep far more; these are the ones its tools read.
+RocketMQ's BrokerStatsManager and StoreStatsService have many more counters. Its tools read only these.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
 """Days change at midnight UTC; in Java at midnight in the host's time zone."""
 UPPER_MS: Final = (0, 5, 10, 20, 50, 100, 200, 500, 1000)
-"""Upper bounds of the counts of durations: no request may hold the loop for 50 ms."""
+"""Upper bounds of the counts of durations. No request may block the loop for 50 ms."""
 SYNC_US: Final = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
 """Upper bounds for syncs of the log, in microseconds."""
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
@@ -29,7 +29,7 @@ BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 
 EACH_MS: Final = 10
-"""Number of counts of sends that are for a single millisecond each."""
+"""Number of counts of sends that cover a single millisecond each."""
 PUT_MS: Final[tuple[int, ...]] = (
     *range(EACH_MS),
     *(14, 19, 29, 39, 49, 74, 99, 149, 199, 299, 399, 499, 749, 999, 1499, 1999, 2999, 3999, 4999, 7499, 9999),
@@ -39,7 +39,7 @@ PUT_TEXTS: Final = (
     (0, "[<=0ms]"), (9, "[0~10ms]"), (49, "[10~50ms]"), (99, "[50~100ms]"), (199, "[100~200ms]"), (499, "[200~500ms]"),
     (999, "[500ms~1s]"), (1999, "[1~2s]"), (2999, "[2~3s]"), (3999, "[3~4s]"), (4999, "[4~5s]"), (9999, "[5~10s]"),
 )  # fmt: skip
-"""The last millisecond of each span of putMessageDistributeTime, and how Java names it."""
+"""The last millisecond of each range of putMessageDistributeTime, and Java's name of the range."""
 
 
 @final
@@ -144,7 +144,7 @@ class PutTimes:
         self._before = list(self.counts)
 
     def text(self) -> str:
-        """Format the last whole minute like Java's putMessageDistributeTime; `null` before the first one."""
+        """Format the last whole minute like Java's putMessageDistributeTime, or return `null` before the first one."""
         minute = self._minute
         if minute is None:
             return "null"
@@ -211,23 +211,23 @@ class BrokerStats(Service):
         self.got_yesterday: int = 0
         self.got_morning: int = 0
         self.topic_puts: dict[str, Tally] = {}
-        """By topic as stored: a delayed message is counted for the schedule topic, and again when it is delivered."""
+        """Stored messages by topic. Delayed messages are counted for the schedule topic, and again when delivered."""
         self.topic_copies: dict[str, Tally] = {}
         """Messages that a slave dispatched from its master's log, by topic. `topic_puts` excludes them: as in Java, a
         sum over all brokers counts each message once."""
         self.group_gets: dict[str, Tally] = {}
-        """By topic@group."""
+        """Messages returned to consumers, by topic@group."""
         self.send_backs: dict[str, Tally] = {}
-        """By topic@group: what consumers sent back."""
+        """Messages that consumers returned for a retry, by topic@group."""
         self.backward_commits: dict[str, int] = {}
-        """By group: commits that moved an offset back."""
+        """Commits that moved an offset back, by group."""
         self._samples: list[Sample] = [Sample(now, 0, 0, 0, 0)]
         self._next: int = now + QUIET_MS
         self._minute: int = now + MINUTE_MS
         self._day: int = now // DAY_MS
 
     def put(self, messages: int, size: int) -> None:
-        """Note messages stored, and their bytes in the log."""
+        """Count stored messages, and their bytes in the log."""
         self.put_messages += messages
         self.put_bytes += size
 
@@ -238,12 +238,12 @@ class BrokerStats(Service):
         count(self.topic_copies, topic, 1, size)
 
     def got(self, messages: int, size: int) -> None:
-        """Note messages given to consumers."""
+        """Count messages returned to consumers, and their bytes."""
         self.got_messages += messages
         self.got_bytes += size
 
     def due(self, now: int) -> int | None:
-        """Next sample: soon when something moved since the last one."""
+        """Return the time of the next sample, which is sooner if a counter has changed since the last one."""
         last = self._samples[len(self._samples) - 1]
         at = self._next if last.same(self._sample(now)) else last.at + SAMPLE_MS
         return min(at, self._minute)
@@ -285,12 +285,12 @@ class BrokerStats(Service):
         found: list[float] = []
         for window in WINDOWS_MS:
             old = self._back(window, now)
-            # Without a later sample nothing moved from the old one until shortly before the next.
+            # If there is no sample between the old one and the window, the counters did not change until the window.
             found.append(rate(total - of(old), min(now - old.at, window + SAMPLE_MS)))
         return found
 
     def new_day(self) -> None:
-        """Midnight: this morning's totals become yesterday's."""
+        """Called at midnight: this morning's totals become yesterday's."""
         self.put_yesterday = self.put_morning
         self.put_morning = self.put_messages
         self.got_yesterday = self.got_morning

@@ -1,4 +1,4 @@
-"""Loads data that a tick needs and memory lacks: the tick leaves it, the pool reads it, and a later tick continues."""
+"""Loads data that a tick needs and that is not in memory. The pool reads it, and a later tick continues."""
 
 from __future__ import annotations
 

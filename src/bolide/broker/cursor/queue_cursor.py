@@ -20,7 +20,7 @@ from bolide.store.message_store import MessageStore
 from bolide.store.reading.record_runs import RecordRuns
 
 UNITS_AT_ONCE: Final = 256
-"""Messages of one tick: a few milliseconds, so that the loop can serve others. The next tick continues."""
+"""Maximum number of messages per tick: a few milliseconds, so that the loop serves others. The next tick continues."""
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 """Limit for the sum of the record sizes of one tick. The first record may exceed it."""
 MAX_UNCONFIRMED: Final = 32 * 1024 * 1024
@@ -82,7 +82,7 @@ class QueueCursor:
             self._lacked_units = True
             self._want(queue.extent(self.offset, UNITS_AT_ONCE))
             return places
-        if self._lacked_units:  # these were loaded, and their records were not
+        if self._lacked_units:  # the units were loaded, but not their records
             self._lacked_units = False
             self._load = 0
         at: i64 = 0

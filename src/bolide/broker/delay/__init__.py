@@ -1,1 +1,1 @@
-"""Messages that wait for their time: the eighteen delay levels, the timer, and recalls."""
+"""Delayed messages: delay levels, the timer, and recalls."""

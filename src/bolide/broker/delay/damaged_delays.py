@@ -21,16 +21,16 @@ from bolide.layout.record import Record, body_matches
 from bolide.store.message_store import MessageStore
 
 MOST: Final = 1_000
-"""Maximum number of places. Beyond it, delivery waits at the next damaged record."""
+"""Maximum number of damaged records. Above it, delivery waits at the next damaged record."""
 RETRY_MS: Final = 60_000
 SETTLE_MS: Final = 1_000
 PERSIST_NAME: Final = "delayOffset"
-"""The table that contains the places."""
+"""The table that contains the positions of damaged records."""
 
 
 @final
 class DamagedDelays(Service):
-    """The places of these messages, in the order in which they are retried, one per tick."""
+    """The positions of damaged delayed messages, in the order in which they are retried, one per tick."""
 
     def __init__(self, store: MessageStore, role: Role, effects: Effects) -> None:
         self.deliver: dict[str, Callable[[Record, int], int]] = {}
@@ -54,12 +54,12 @@ class DamagedDelays(Service):
 
     @property
     def count(self) -> int:
-        """Number of messages that wait."""
+        """Number of damaged messages."""
         return len(self._sizes)
 
     @property
     def saved(self) -> bool:
-        """Whether all places are on disk, so that stored progress may pass over them."""
+        """Whether all positions are on disk, so that stored progress may skip them."""
         return self._saved == self._changes
 
     def places(self) -> list[list[int]]:
@@ -74,7 +74,7 @@ class DamagedDelays(Service):
         return before != self._sizes
 
     def take_more(self, places: Iterable[tuple[int, int]]) -> None:
-        """Add the places of an acting slave."""
+        """Add the positions of an acting slave."""
         for offset, size in places:
             if offset not in self._sizes:
                 self._sizes[offset] = size
@@ -82,7 +82,7 @@ class DamagedDelays(Service):
                 self._changed()
 
     def cut(self, end: int) -> bool:
-        """Remove the places at or after `end`, the end of the log. Return whether there were any."""
+        """Remove the positions at or after `end`, the end of the log. Return whether there were any."""
         return self.take([(offset, size) for offset, size in self._sizes.items() if offset < end])
 
     def begin(self) -> None:
@@ -100,7 +100,7 @@ class DamagedDelays(Service):
     # -- in and out
 
     def add(self, offset: int, size: int, why: str, now: int) -> bool:
-        """Let delivery pass over a damaged record. Return False if there is no room: then delivery must wait."""
+        """Record a damaged record, so that delivery can skip it. Return False at the limit: delivery must then wait."""
         maintenance = self._store.maintenance
         if offset not in self._sizes:
             if len(self._sizes) >= MOST:
@@ -137,7 +137,7 @@ class DamagedDelays(Service):
         self._try(offset, now)
 
     def role_changed(self, role: Role, now: int) -> None:
-        """Try every record again: this broker may have it intact."""
+        """Retry every record, because it may be intact in the log of this broker."""
         self.take(self._sizes.items())
 
     def _try(self, offset: int, now: int) -> None:
@@ -169,7 +169,7 @@ class DamagedDelays(Service):
         self._changed()
 
     def _settle(self, now: int) -> None:
-        """Remove the places whose messages are delivered safely."""
+        """Remove the positions of messages that are delivered safely."""
         safe = min(self._store.confirm_offset, self._store.flushed_offset)
         for offset in [offset for offset, end in self._delivered.items() if end <= safe]:
             del self._delivered[offset]

@@ -25,7 +25,7 @@ class Level(QueueCursor):
         """Time of the current tick."""
         self._delay_ms: int = delay_ms
         self._ahead: int = 0
-        """Lead of the clock that stored messages below `_ahead_until` with a time after `_ahead_from`."""
+        """Lead (ms) of the clock that stored messages before offset `_ahead_until` with times after `_ahead_from`."""
         self._ahead_from: int = 0
         self._ahead_until: int = 0
 
@@ -40,9 +40,9 @@ class Level(QueueCursor):
     def _due_at(self, time: int, offset: int) -> int:
         """Return when a message with this time is due.
 
-        A time further away than the delay comes from another clock: a lost master had it, or this host before its clock
-        was set back and the broker restarted. Such a message is due one delay after now. Later ones wait longer by
-        the difference of their times.
+        A time further ahead than the delay is from another clock: the clock of a lost master, or of this host before it
+        was set back and the broker restarted. Such a message is due one delay after now. Later messages keep their
+        distance from it.
         """
         if offset >= self._ahead_until:
             self._ahead_from = self._ahead_until = 0

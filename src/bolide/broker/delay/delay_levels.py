@@ -164,8 +164,8 @@ class DelayService(Table):
     # -- delivery
 
     def due(self, now: int) -> int | None:
-        """Return the next tick, or None if no message is pending and the file is current. An arrival re-evaluates
-        it."""
+        """Return the time of the next tick (ms), or None if no message is pending and the file is current. An
+        arrival re-evaluates it."""
         return self._next_check if self.role.may_deliver and self._works() else None
 
     def _works(self) -> bool:

@@ -14,7 +14,7 @@ _DAMAGED: Final = "bolideDamaged"
 
 
 def _places(stored: Any) -> list[tuple[int, int]]:
-    """Return the damaged places. Raises `ValueError` if they cannot be places of a log, or are too many."""
+    """Return the positions of damaged records. Raises `ValueError` if they are invalid or too many."""
     told = [(int(offset), int(size)) for offset, size in stored.get(_DAMAGED) or ()]
     if len(told) > 2 * MOST or not all(0 <= offset < 1 << 62 and 0 < size < 1 << 31 for offset, size in told):
         raise ValueError(f"{_DAMAGED} has {len(told)} entries that are not all [offset, size] of a record")
@@ -23,10 +23,10 @@ def _places(stored: Any) -> list[tuple[int, int]]:
 
 @final
 class DelayProgress:
-    """The delay levels, with the offset of each that the file holds."""
+    """The delay levels, and the offset of each level in the file."""
 
     def __init__(self, levels: list[Level], damaged: DamagedDelays, start: int) -> None:
-        """The file also contains the places of `damaged`."""
+        """The file also contains the positions of `damaged`."""
         self._damaged: DamagedDelays = damaged
         self.levels: list[Level] = levels
         self.persisted: list[int] = [0] * len(levels)

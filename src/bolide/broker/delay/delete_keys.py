@@ -1,4 +1,4 @@
-"""Which timer message a delete names.
+"""Matches a delete with the timer message that it names.
 
 A delete contains the unique key of a message in TIMER_DEL_UNIQKEY, after its topic if appendTopicForTimerDeleteKey is
 on. RocketMQ compares only this key, so a user who may send to one topic could delete the messages of all others. With
@@ -17,7 +17,7 @@ from bolide.layout.message_properties import MessageProperties
 
 @final
 class DeleteKeys:
-    """Makes a text from a message, and the same text from a delete that names it."""
+    """Computes a text for a message, and the same text for a delete that names the message."""
 
     def __init__(self, options: BrokerOptions) -> None:
         access = options.access

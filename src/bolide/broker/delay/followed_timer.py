@@ -1,6 +1,6 @@
 """Progress of the master's timer on a slave (60), stored in config/followedTimer.json.
 
-A slave has the messages of the timer topic and no wheel. When it becomes master, it adds every message that the old
+A slave has the messages of the timer topic, but no wheel. When it becomes master, it adds every message that the old
 master had not delivered to a new wheel (`timers.TimerService`). Java's slave fills its wheel continuously.
 """
 
@@ -45,7 +45,7 @@ class FollowedTimer(Table):
 
     def cut(self, end: int) -> bool:
         """Clamp the progress to the end of the timer queue. Return whether it changed. The caller must then write the
-        file before any record is stored: a later start finds a longer queue and would accept it."""
+        file before any record is stored, because a later start would accept the old progress for a longer queue."""
         lost = self.queue_offset > end
         self.queue_offset = min(self.queue_offset, end)
         return lost

@@ -94,7 +94,7 @@ class RecallService(Service):
         return ""
 
     def _delete(self, channel: Channel, handle: RecallHandle, group: str | None, wall: int, now: int) -> int:
-        """Store the delete; the physical end of its record."""
+        """Store the delete. Return the physical end of its record."""
         key = delete_key(handle.topic, handle.unique_key, self._options.delay.append_topic_for_timer_delete_key)
         properties = {
             names.TAGS: RECALL_TAG,

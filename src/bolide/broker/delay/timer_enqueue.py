@@ -76,7 +76,7 @@ class TimerEnqueue:
 
     @property
     def rebuilding(self) -> bool:
-        """Whether messages enter the wheel that were in an earlier one."""
+        """Whether messages of an earlier wheel are being added again."""
         return self._rebuild_to > 0
 
     def start_over(self, read_time: int, queue_offset: int) -> None:
@@ -171,8 +171,8 @@ class TimerEnqueue:
         return 0
 
     def _wish(self, entry: Entry, wall: int) -> Wish:
-        # Never before the time written last: that slot may be over. It is later than `out` only if the clock went back,
-        # or for a delete that meets its slot.
+        # Never before the write time, because that slot may have ended. The write time is later than `out` only if the
+        # clock was set back, or for a delete that meets its slot.
         out = entry.out if self._meets_its_slot(entry) else max(self._bounded(entry, wall), self._write_time)
         time = int(rolled_time(out, self._write_time, self._window, self._precision))
         magic = MAGIC_DEFAULT

@@ -1,7 +1,7 @@
-"""One slot of the wheel on its way out: its units are read, its deletes noted, its messages delivered in their order.
+"""Delivers one slot of the wheel: reads its units, collects its deletes, and delivers its messages in order.
 
-RocketMQ's TimerMessageStore.dequeue, a few steps at a time: a slot may hold any number of messages, and the loop has
-other things to do.
+RocketMQ's TimerMessageStore.dequeue in small steps, because a slot may contain any number of messages, and they must
+not block the loop.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bolide.store.timer.timer_log import TimerLog
 READ_AHEAD: Final = 64
 """Number of records fetched together; the pool reads those that are not in memory."""
 UNITS_A_STEP: Final = 16
-"""A long chain of units is read before its first message is delivered; one unit costs next to nothing."""
+"""Number of units read in one step. A chain is read completely before its first message is delivered."""
 
 WORKING: Final = 0
 OVER: Final = 1
@@ -87,7 +87,7 @@ class SlotRun:
         return budget - left
 
     def deleted_nothing(self) -> list[MessageProperties]:
-        """The properties of the deletes whose message was not in the slot."""
+        """Return the properties of the deletes whose message was not in the slot."""
         return [properties for key, properties in self._keys.items() if key not in self._matched]
 
     def _read_some(self) -> None:
@@ -138,7 +138,7 @@ class SlotRun:
         for index, (at, unit) in enumerate(units):
             physical_offset, size = places[index]
             if cold_from <= physical_offset and physical_offset + size <= cold_to:
-                continue  # read along with one before it
+                continue  # in an extent that is loaded for an earlier record
             if self._runs.bring(places, index, False):
                 self._ahead[at] = unit, self._runs.record(physical_offset, size)
             elif self._runs.cold is not None:

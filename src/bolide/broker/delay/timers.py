@@ -83,7 +83,7 @@ class TimerService(Service):
     # -- start and end
 
     def load(self, now: int) -> None:
-        """Resume where the checkpoint says, or start over if the files are unusable."""
+        """Resume at the checkpoint, or start over if the files are unusable."""
         if not self._on:
             return
         self._opened = True
@@ -101,11 +101,11 @@ class TimerService(Service):
             self._start_over(files.checkpoint.read_time, found)
         else:
             if self._cursor.move_to(found) < found:
-                # Before anything is stored: the next start would pass over messages that get these offsets now.
+                # Before any record is stored, because the next start would skip messages that get these offsets now.
                 files.set_back(self.queue_offset)
 
     def role_changed(self, role: Role, now: int) -> None:
-        """The timer stops on a slave. A restarted timer continues from its files, or from a master's later progress."""
+        """Stop the timer on a slave, or continue from its files or from a former master's later progress."""
         on = self._options.timer_wheel_enable and role.may_deliver
         if on == self._on:
             return
@@ -152,19 +152,19 @@ class TimerService(Service):
         self._cursor.offset = value
 
     def behind(self, now: int) -> tuple[int, int, int]:
-        """(ms the delivery is late, messages not in the wheel yet, messages that wait), for runtime info."""
+        """Return (delivery lag in ms, messages not in the wheel yet, messages in the wheel), for runtime info."""
         first = self._files.wheel.first_time() if self._on else -1
         late = max(int(self._store.times.wall(now)) - first - self._precision, 0) if first >= 0 else 0
         return late, self.not_in_wheel, self.in_wheel
 
     @property
     def in_wheel(self) -> int:
-        """Messages that wait for their time."""
+        """Number of messages in the wheel."""
         return self._files.wheel.count
 
     @property
     def not_in_wheel(self) -> int:
-        """Timed messages that are not in the wheel yet."""
+        """Number of timer messages that are not in the wheel yet."""
         return max(self._cursor.end - self.queue_offset, 0) if self._on else 0
 
     def routes(self) -> Routes:
@@ -230,14 +230,15 @@ class TimerService(Service):
         self._keep(now)
 
     def _move_write_time(self, wall: int) -> None:
-        """Follow the clock. If it goes back a little, wait for it, because slots up to here may be over. If it was far
-        ahead, it was wrong, and deliveries do not wait for it: they may be repeated after a restart."""
+        """Advance the write time with the clock. If the clock was set back a little, keep the write time, because
+        earlier slots may have ended. If it was set back further, it was wrong before: follow it, although a restart may
+        then repeat deliveries."""
         current = floor_time(wall, self._precision)
         if current > self._write_time or self._write_time - current > CLOCK_STEP_MS:
             self._write_time = current
 
     def _store_keeps_up(self, now: int) -> bool:
-        """Return whether few enough bytes wait for the disk, so that delivery may continue."""
+        """Return whether delivery may continue, because only a few bytes wait for the disk."""
         if self._store.written_offset - self._store.confirm_offset <= MAX_UNCONFIRMED:
             return True
         self._delivery.retry_at = now + LOOK_MS
@@ -267,7 +268,7 @@ class TimerService(Service):
             if run.state == OVER:
                 self._over(run)
             elif run.state == DAMAGED:
-                # A unit is not where the wheel says: the queue of the timer topic knows better.
+                # The wheel points to an invalid unit. Rebuild it from the queue of the timer topic.
                 where = self._files.log.segments.folder
                 self._store.maintenance.problem = f"{where} is damaged: every message of the timer is enqueued again"
                 self._start_over(run.time, self.queue_offset)
@@ -301,7 +302,7 @@ class TimerService(Service):
         )
 
     def _not_true(self) -> bool:
-        """Whether no checkpoint may describe the current wheel and queue offset."""
+        """Return whether no checkpoint may describe the current wheel and queue offset."""
         return self._flush.failed or self._enqueue.rebuilding or self._delivery.open
 
     def _keep(self, now: int) -> None:

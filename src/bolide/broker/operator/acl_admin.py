@@ -43,7 +43,7 @@ SYSTEM: Final = "An system error occurred, please try again later."
 
 
 class AclAdminService(Table):
-    """Changes and shows the policies of users."""
+    """Updates and returns the policies of users."""
 
     def __init__(self, options: BrokerOptions, users: Users, acls: Acls, effects: Effects) -> None:
         super().__init__("acls")
@@ -68,7 +68,7 @@ class AclAdminService(Table):
         return self._acls.encode() if self._kept else b""
 
     def load(self, data: bytes) -> None:
-        """Read the file."""
+        """Load config/acls.json."""
         self._acls.load(data)
         self._kept = True
 

@@ -32,8 +32,8 @@ class BrokerConfigService(Service):
         update: Callable[[dict[str, str]], str | None],
         start: int,
     ) -> None:
-        """`settings()` returns every setting in force as text; `update(keys)` changes some or returns the reason of a
-        failure."""
+        """`settings()` returns all current settings as text. `update(changes)` applies changes and returns None, or
+        returns why it rejects them."""
         self._options = options
         self._topics = topics
         self._settings = settings

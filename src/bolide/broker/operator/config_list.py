@@ -1,4 +1,4 @@
-"""The body of the requests that create topics or groups by the list, ``{"topicConfigList": [{...}, ...]}``."""
+"""Decodes the body of requests that create a list of topics or groups, ``{"topicConfigList": [{...}, ...]}``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bolide.remoting.json import MAX_TEXT, parse_long
 
 
 def listed_configs(command: Command, name: str) -> list[dict[str, Any]]:
-    """The objects of the list `name`; other elements are ignored, as by Java's reader.
+    """Return the objects in the list `name`. Other elements are ignored, as by Java's reader.
 
-    Raises `Refused` where there is no such list, or too long a one.
+    Raises `Refused` if the list is missing or too long.
     """
     check_body(command)
     body: Any = parse_long(command.body, MAX_TEXT) if command.body else None

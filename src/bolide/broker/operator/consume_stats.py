@@ -1,6 +1,6 @@
-"""Progress of groups: offsets of a topic (202), progress of a group (208), of all groups (317), and as time (303).
+"""Returns offsets of a topic (202), progress of one group (208) or all groups (317), and progress as time (303).
 
-AdminBrokerProcessor of 5.5.0. All configured queues of a topic are included, written or not.
+AdminBrokerProcessor of 5.5.0. All configured queues of a topic are included, even empty ones.
 """
 
 from __future__ import annotations

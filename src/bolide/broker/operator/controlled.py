@@ -58,7 +58,7 @@ class ControlledService(Service):
             remark = "this request only for controllerMode "  # with the blank of 5.5.0
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
         entries = self.epochs().entries
-        # There is one end too many without an epoch, on a slave with an empty log.
+        # On a slave with an empty log there is no epoch, and `ends` is one longer than `entries`.
         ends = [entry.start for entry in entries[1:]] + [EpochEntry().end_offset]
         body = EpochEntryCache(
             self._options.place.broker_cluster_name,

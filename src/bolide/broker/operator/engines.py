@@ -1,7 +1,7 @@
 """Requests about alternative storage engines of RocketMQ (AdminBrokerProcessor.java of 5.5.0).
 
-This broker has one of each: tables in JSON files and timers in a wheel of files. It responds like a Java broker with
-these engines, and rejects a change.
+This broker has one engine for each purpose: tables are JSON files, and timers are a wheel in files. It responds like a
+Java broker with these engines, and rejects a change.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class FallBehind:
         self._offsets = offsets
 
     def value(self, name: str, key: str, now: int) -> int | None:
-        """Return a figure of `queueId@topic@group`, or None if the group has not pulled from that queue. May read the
+        """Return a value for `queueId@topic@group`, or None if the group has not pulled from that queue. May read the
         disk."""
         queue, _, rest = key.partition("@")
         topic, _, group = rest.rpartition("@")

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class StoredTopics(NamedTuple):
-    """The stored messages of topics, as far as `Following` needs them."""
+    """Access to the stored messages of topics."""
 
     drop: Callable[[str], None]
     """Deletes the messages of a topic that the master deleted, and references to it."""
@@ -40,7 +40,7 @@ class StoredTopics(NamedTuple):
     has_messages: Callable[[str], bool] = lambda topic: False
     """Returns whether messages of a topic are stored here."""
     has_messages_after: Callable[[str, int], bool] = lambda topic, offset: False
-    """Returns whether one of them ends after this offset of the log."""
+    """Returns whether a message of a topic ends after this offset of the log."""
 
 
 class Following:
@@ -101,9 +101,9 @@ class Following:
     def take_deletions(self, marks: Mapping[str, Any], gone: Container[str], asked_at: int) -> Iterator[None]:
         """Apply the master's topic deletions (21), given as end offsets of its log, which this log must have reached.
 
-        `gone`: topics that the master has not recreated. `asked_at`: end of this log at the request. Their earlier
-        messages were waiting for a delay or a transaction when the topic was deleted. Raises `FileFailed`; earlier
-        topics of the list are then processed.
+        `gone`: topics that the master has not recreated. `asked_at`: end of this log at the request. Messages of these
+        topics before it were waiting for a delay or a transaction when the topic was deleted. Raises `FileFailed`;
+        earlier topics of the list are then processed.
         """
         self.left_out = 0
         for topic, offset in marks.items():
@@ -132,7 +132,7 @@ class Following:
         self.groups.followed(rows, bits, version)
 
     def take_modes(self, answer: bytes) -> None:
-        """The request modes of the master (402)."""
+        """Apply the request modes of the master (402)."""
         self._assignments.follow(answer)
 
     def take_figures(self, answer: dict[str, Any]) -> None:
@@ -153,13 +153,13 @@ class Following:
         self.offsets.followed(answer.get("dataVersion") or {})
 
     def take_back(self, answer: Mapping[str, Any], now: int, transactions: bool = False) -> None:
-        """On a returning master: adopt the offsets that groups committed on a slave in the meantime (43), with
-        `transactions` also of half messages."""
+        """On a returning master: adopt the offsets that groups committed on a slave in the meantime (43). With
+        `transactions`, adopt the offsets of half messages as well."""
         table = {str(key): offsets_of(queues) for key, queues in (answer.get("offsetTable") or {}).items()}
         self.offsets.take_back(table, answer.get("dataVersion") or {}, self.end_of, now, transactions)
 
     def take_back_delays(self, answer: bytes) -> None:
-        """On a returning master: adopt the progress of delays on a slave in the meantime (45)."""
+        """On a returning master: adopt the progress that a slave has made with delays in the meantime (45)."""
         self._delay.take_back(answer)
 
     def take_delays(self, answer: bytes) -> None:

@@ -61,8 +61,8 @@ class LagTimes(Service):
         self._next = now
 
     def age(self, topic: str, group: str, now: int) -> int:
-        """Return the age in ms of the oldest message that the group has not consumed, 0 if it has consumed all.
-        On any thread."""
+        """Return the age in ms of the oldest message that the group has not consumed, or 0 if it has consumed all.
+        Thread-safe."""
         stored = [oldest.stored for oldest in list(self._found.get((topic, group), {}).values())]
         return max(int(self._store.times.wall(now)) - min(stored), 0) if stored else 0
 
@@ -107,7 +107,7 @@ class LagTimes(Service):
         return rows
 
     def _lagging(self) -> Iterator[_Row | None]:
-        """Yield each queue that must be read, and None for each other one."""
+        """Yield each queue that must be read, and None for every other queue."""
         self._round = {}
         for topic, group in self._offsets.pairs():
             for queue_id, committed in self._offsets.queues(group, topic).items():

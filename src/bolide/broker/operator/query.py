@@ -1,7 +1,7 @@
-"""Finding messages: by key or unique id through the index (QUERY_MESSAGE 12), by offset (VIEW_MESSAGE_BY_ID 33).
+"""Finds messages by key or unique id through the index (QUERY_MESSAGE 12), and by offset (VIEW_MESSAGE_BY_ID 33).
 
-docs/protocol/behaviour.md 5. Bodies are stored records back to back; hash collisions are among them and the client
-checks topic and keys again, as Java's does. A collision with a topic that the sender may not read is left out.
+docs/protocol/behaviour.md 5. Bodies are consecutive stored records. They include hash collisions, so the client checks
+topic and keys again, as Java's does. A collision in a topic that the sender may not read is omitted.
 """
 
 from __future__ import annotations

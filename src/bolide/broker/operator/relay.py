@@ -107,7 +107,7 @@ class RelayService(Service):
         if group is None or not group.clients:
             remark = f"No Any Consumer online in the consumer group: [{header.group}]"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
-        wanted = (header.client_addr or "").strip()  # called an address, and compared with client ids
+        wanted = (header.client_addr or "").strip()  # named an address, but compared with client ids
         chosen = [client for client in group.clients.values() if not wanted or wanted == client.client_id]
         for client in chosen:
             if client.version < STATUS_SINCE:
@@ -163,7 +163,7 @@ class RelayService(Service):
 
 
 def _offset_of(message_id: str) -> int | None:
-    """Return the physical offset in a server's message id, which ends with it in hex."""
+    """Return the physical offset at the end of a broker's message id, or None if the id is invalid."""
     try:
         return int(message_id[-16:], 16) if len(message_id) in (32, 56) else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""Administration of topics: create or change (17, 18), list (21), one (351), delete (215), and the system's own (305).
+"""Create or update topics (17, 18), list them (21), get one (351), delete them (215), and list system topics (305).
 
 Decision rows: docs/protocol/behaviour.md 5 and AdminBrokerProcessor of 5.5.0.
 """
@@ -175,9 +175,10 @@ class TopicAdminService(Service):
     def on_all(self, channel: Channel, command: Command, header: GetAllTopicConfigRequestHeader, now: int) -> Outcome:
         """Return all topics, or a page if a 5.x client requests one.
 
-        A slave of Bolide requests, by an additional field, the end offsets of the log at which topics were deleted: it
-        may see a recreated topic only before and after, and may never have seen a deleted one. The response also lists
-        the topics with an inferred number of queues. Java's broker returns neither, and its slaves do not request it.
+        With an additional field, a slave of Bolide requests the end offsets of the log at which topics were deleted.
+        Its copies of the table may not show that a topic was recreated, or that a deleted one existed. The response
+        also lists the topics with an inferred number of queues. Java's broker returns neither, and its slaves request
+        neither.
         """
         version = self._topics.data_version.to_json()
         names = page(
@@ -230,7 +231,7 @@ class TopicAdminService(Service):
         return reply(make_response(command, codes.SUCCESS))
 
     def drop(self, topic: str, now: int) -> None:
-        """Delete the messages of a topic that the master of this slave has deleted. The table already lacks it."""
+        """Delete the messages of a topic that the master of this slave has deleted. The table does not contain it."""
         self._store.delete_topic(topic)
         self._forget_all(topic, now)
 

@@ -1,7 +1,7 @@
 """VIEW_BROKER_STATS_DATA (315): traffic of topics and groups over the last minute, hour and day.
 
-RocketMQ's StatsItem: each counter is sampled every 10 s, 10 min and hour. A span is the difference from its oldest
-sample until now. The counters are incremented on the hot path (`broker.core.stats.Tally`); all other work is done here.
+RocketMQ's StatsItem: each counter is sampled every 10 s, 10 min and hour. A span is the difference between its oldest
+sample and now. The counters are incremented on the hot path (`broker.core.stats.Tally`); all other work is done here.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ LOOKS: Final = (6, 6, 24)
 """Number of samples per span; with the current value they cover a minute, an hour, a day."""
 
 Look = tuple[int, int, int, int, int]
-"""Time (ms since the epoch), messages, bytes, calls, ms."""
+"""Time (ms since the epoch), messages, bytes, calls, and time that calls waited for the disk (ms)."""
 MESSAGES, SIZE, TOOK = 1, 2, 4
-"""Fields of a sample that statistics add up."""
+"""Indexes of the fields of a sample that statistics report."""
 
 
 class Looks:
@@ -142,7 +142,7 @@ class TopicStatsService(Service):
 
 
 def look(tally: Tally, now: int) -> Look:
-    """Return the present values of a counter."""
+    """Return the current values of a counter."""
     return now, tally.messages, tally.size, tally.calls, tally.took
 
 
@@ -152,7 +152,7 @@ def is_idle(looks: deque[Look]) -> bool:
 
 
 def item(first: Look, tally: Tally, field: int, now: int) -> BrokerStatsItem:
-    """Return one span of a counter, from its oldest look until now. `field` is MESSAGES, SIZE or TOOK."""
+    """Return one span of a counter, from its oldest sample until now. `field` is MESSAGES, SIZE or TOOK."""
     last = look(tally, now)
     total, calls, elapsed = last[field] - first[field], last[3] - first[3], now - first[0]
     return BrokerStatsItem(total, total * 1000.0 / elapsed if elapsed > 0 else 0.0, total / calls if calls > 0 else 0.0)

@@ -43,7 +43,7 @@ OFF: Final = "access control is off: set authenticationEnabled = true in the bro
 
 
 class UserAdminService(Table):
-    """Changes and shows users. `dropped` is called with the name of each user that was deleted."""
+    """Updates and returns users. `dropped` is called with the name of each deleted user."""
 
     def __init__(
         self, options: BrokerOptions, users: Users, effects: Effects, dropped: Callable[[str], object]
@@ -78,7 +78,7 @@ class UserAdminService(Table):
         return self._users.encode() if self._kept else b""
 
     def load(self, data: bytes) -> None:
-        """Read the file."""
+        """Load config/users.json."""
         self._users.load(data)
         self._kept = True
 
@@ -162,6 +162,6 @@ class UserAdminService(Table):
 
 
 def check_on(options: BrokerOptions) -> None:
-    """Raise `Refused` if authentication is disabled: every client could create users and read passwords."""
+    """Raise `Refused` if authentication is disabled, because any client could then create users and read passwords."""
     if not options.access.authentication_enabled:
         raise Refused(codes.SYSTEM_ERROR, OFF)

@@ -1,7 +1,7 @@
 """OFFSET_MOVED_EVENT: a message for monitoring about each pull whose response has a corrected offset (code 21).
 
 RocketMQ 4.9 stores one (PullMessageProcessor.generateOffsetMovedEvent); 5.x only logs a line. Here the event is stored,
-once per minute for the same pull, so that a client that repeats a wrong offset does not fill the log.
+at most once per minute for the same pull, so that a client that repeats a wrong offset does not fill the log.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class OffsetMovedEvents:
         self._told.clear()
 
     def note(self, group: str, topic: str, queue_id: int, *, asked: int, given: int, now: int) -> None:
-        """Store an event for a corrected offset. Ignores a store that rejects it."""
+        """Store an event for a corrected offset. Does nothing if the store rejects it."""
         if not self._enabled:
             return
         key = (group, topic, queue_id, asked, given)

@@ -98,7 +98,7 @@ _ORDINARY: Final = frozenset({PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSE
 
 @final
 class PullService(Service):
-    """Gives stored records to consumers."""
+    """Returns stored records to consumers."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class PullService(Service):
             writer, options.place.broker_name, options.pull.offset_moved_event_enable
         )
         self.clock: Callable[[], int] | None = clock
-        """The current time, so that a filter that finds little stops in time; without it there is no limit."""
+        """Returns the current time in ms, to limit the time of a filter that finds few records. None: no limit."""
         self._store: MessageStore = writer.store
         self._topics: TopicTable = topics
         self._groups: GroupTable = groups
@@ -162,7 +162,7 @@ class PullService(Service):
         return self.pull(channel, command, True, now)
 
     def pull(self, channel: Channel, command: Command, first: bool, now: int, *, began: int = -1) -> Outcome:
-        """Run the whole pull. With `first` False it was held: it is not held or committed again.
+        """Run the whole pull. If `first` is False, it was held: it is not held again, and commits no offset.
 
         `began`: time of the first attempt in ms if the records had to be loaded, otherwise -1.
         """
@@ -345,7 +345,7 @@ class PullService(Service):
                 group.which_broker_when_consume_slowly if suggest_slave else group.broker_id
             )
             if self._role.broker_id != MASTER_ID and not suggest_slave and not self._role.masterless:
-                # A replica that is not behind sends its readers back to the master (5.x).
+                # A slave sends consumers that are not far behind back to the master (5.x).
                 response.suggest_which_broker_id = 0
                 if response.code != SUCCESS:
                     response.code = PULL_RETRY_IMMEDIATELY

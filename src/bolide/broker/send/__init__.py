@@ -1,1 +1,1 @@
-"""The path of a message from its producer to the log: single, batch, sent back, and as a reply."""
+"""The path of a message from its producer to the log: single messages, batches, returned messages and replies."""

@@ -68,8 +68,8 @@ class PlainSends:
         """Whether this broker accepts messages."""
 
     def take(self, channel: Channel, data: bytes, at: int, enough: int, now: int) -> Taken | None:
-        """Store the simple sends from byte `at` on, until their weight reaches `enough`. Return None if the first is
-        not simple."""
+        """Store the simple sends that start at byte `at`, until their weight reaches `enough`. Return None if the
+        first is not simple."""
         return self._take(channel, data, at, enough, None, now)
 
     def take_long(self, channel: Channel, head: bytes, body: bytes, now: int) -> Taken | None:

@@ -37,7 +37,7 @@ FIRST_RETRY_LEVEL: Final = 3
 """Level of the first retry: 10 s with the default table; each further attempt waits one level longer."""
 DLQ_QUEUE_NUMS: Final = 1
 HEADER_LIMIT_SINCE: Final = 121
-"""Clients from V3_4_9 on may set the limit of attempts in the request."""
+"""Clients since V3_4_9 may set the limit of attempts in the request."""
 UNIT_SUBSCRIPTION: Final = 0x2
 
 
@@ -93,7 +93,7 @@ class RetryService(Service):
         perm = PERM_READ_WRITE
         sys_flag = UNIT_SUBSCRIPTION if header.unit_mode else 0
         name = retry_topic(header.group)
-        record = self._store.intact_record(header.offset)  # first: a record that is not in memory restarts this
+        record = self._store.intact_record(header.offset)  # first, because a cold record restarts the handler
         if record is not None:
             check_found(command, topics_of(record))
         topic = self._topics.find_or_create(name, config.retry_queue_nums, perm, sys_flag, False, now)

@@ -291,7 +291,7 @@ class SendService(Service):
     def _retries(
         self, message: BrokerMessage, command: Command, header: SendHeader, topic: TopicConfig, now: int
     ) -> bool:
-        """Store a message sent to %RETRY%group there, or in %DLQ%group after too many attempts.
+        """Redirect a message for %RETRY%group to %DLQ%group after too many attempts or if the group consumes in order.
 
         Return False if the group is unknown and may not be created.
         """

@@ -1,4 +1,4 @@
-"""A batch of messages in one SEND: each becomes its own record, all in one file, with consecutive queue offsets.
+"""A batch of messages in one SEND. Each becomes a record. All are in one log file, with consecutive queue offsets.
 
 From SendMessageProcessor.sendBatchMessage and MessageExtEncoder.encode for batches (docs/protocol/behaviour.md 2,
 docs/protocol/store.md 2 "Batch"). The properties the broker adds to a single message are not added to the elements.
@@ -28,7 +28,7 @@ from bolide.remoting.response_bytes import SendResponse, SendResponses
 
 @final
 class BatchSend:
-    """Stores batches by the same append path as single messages."""
+    """Stores batches through the same append path as single messages."""
 
     def __init__(
         self, writer: LogWriter, gate: LightQueueGate, responses: SendResponses, stats: BrokerStats, most: int
@@ -92,7 +92,7 @@ class BatchSend:
         born_timestamp: int,
         born_host: bytes,
     ) -> BrokerMessage:
-        """Return one element of a batch. Raises `Refused` 13 for an element with a feature that batches do not
+        """Return the message of one element. Raises `Refused` 13 for an element with a feature that batches do not
         support."""
         properties = stored_properties(element.properties)
         properties.scan()

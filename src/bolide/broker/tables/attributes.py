@@ -75,7 +75,7 @@ GROUP: Final[Mapping[str, Attribute]] = {
 
 
 def parse_changes(text: str) -> dict[str, str]:
-    """Parse `+key=value,-key` to a table from the signed key to the value, "" for a removal. Raises `Refused` 1."""
+    """Parse `+key=value,-key`. Return the value by signed key, "" for a removal. Raises `Refused` 1."""
     changes: dict[str, str] = {}
     listed = text.rstrip(",")  # Java ignores empty items at the end
     for item in listed.split(",") if listed else []:

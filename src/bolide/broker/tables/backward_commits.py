@@ -1,7 +1,7 @@
 """Commits that move a group's offset back: counted by group, and logged at a limited rate.
 
-RocketMQ's ConsumerOffsetManager logs each one with NOTIFYME. Causes are a rebalance in which two members temporarily
-own one queue, and a member that seeks back. The messages in between are redelivered.
+RocketMQ's ConsumerOffsetManager logs each one with NOTIFYME. Causes are a rebalance in which one queue is temporarily
+assigned to two members, and a member that seeks back. The messages in between are redelivered.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Final, final
 
 MINUTE_MS: Final = 60_000
 LINES_PER_MINUTE: Final = 10
-"""Limit of all groups together. Each group has a limit of one."""
+"""Limit for all groups together. Each group is limited to one line."""
 
 
 @final
 class BackwardCommits:
-    """Counts into `counts`, by group. The log says which queue and which client."""
+    """Counts the commits in `counts`, by group. The log contains the queue and the client."""
 
     def __init__(self, counts: dict[str, int], log: logging.Logger) -> None:
         self._counts = counts

@@ -1,10 +1,10 @@
-"""Offsets that groups committed on a slave while its master was away, so that its return does not undo them."""
+"""Offsets that groups committed on a slave while its master was down. The master's return must not undo them."""
 
 from __future__ import annotations
 
 
 class CommitsAhead:
-    """For each offset committed here, by `topic@group` and queue id: the master's last offset before."""
+    """The master's last offset before each commit on this broker, by `topic@group` and queue id."""
 
     def __init__(self) -> None:
         self._before: dict[str, dict[int, int]] = {}
@@ -17,7 +17,10 @@ class CommitsAhead:
         self._before.setdefault(key, {}).setdefault(queue_id, before)
 
     def ahead(self, key: str, theirs: dict[int, int], mine: dict[int, int]) -> dict[int, int]:
-        """Return offsets committed here that the master, possibly an older copy of itself, has not reached."""
+        """Return offsets committed here that the master has not reached.
+
+        Drop offsets that it has reached, and offsets of queues whose offset it has moved back.
+        """
         since = self._before[key]
         kept = {
             queue_id: mine[queue_id]

@@ -65,13 +65,13 @@ class ConsumerOffsets(RowTable):
         self._rows = self.add_rows(lambda key: encoded(self._table.get(key)))
         self._light_rows = self.add_rows(self._light_row)
         self._pull_rows = self.add_rows(lambda key: encoded(self._pulls.get(key)))
-        """Every pull touches one."""
+        """Every pull marks one of these rows as stale."""
         self._commits = 0
         self.following = following
         self.from_slave = False
         """Whether a slave wrote the file that was loaded."""
         self._end_of: Callable[[str, int], int] | None = None
-        """Returns the end of a queue, which commits of clients must not exceed on a master; None: they may."""
+        """Returns the end of a queue, which limits commits of clients on a master. None: no limit."""
         self._since = CommitsAhead()
         self.backward = backward
         self._dirty = False
@@ -252,7 +252,7 @@ class ConsumerOffsets(RowTable):
         return found
 
     def role_changed(self, role: Role, now: int) -> None:
-        """Called when the role changes: a master's offsets are no longer copied."""
+        """Called when the role changes. A new master no longer copies offsets, and clamps them to its log."""
         self.following = not role.may_write
         self._since = CommitsAhead()
         if role.may_write and self._end_of is not None and self.cut(self._end_of, now):
@@ -414,7 +414,7 @@ class ConsumerOffsets(RowTable):
         return dict.fromkeys(self._table) | dict.fromkeys(self._pulls)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield topic and group of all committed offsets. Offsets may be committed or removed between two of them."""
+        """Yield topic and group of all committed offsets. Offsets may be committed or removed during the iteration."""
         for key in list(self._table):
             topic, separator, group = key.partition(SEPARATOR)
             if separator:

@@ -28,7 +28,7 @@ from bolide.store.queues.unit_filter import UnitFilter
 
 PERSIST_INTERVAL_MS: Final = 10_000
 DEAD_BEFORE_START_MS: Final = 30_000
-"""Assumed time since all consumers left, after a start."""
+"""Time before the start at which consumers are assumed to have left, if the file does not contain it."""
 
 
 def size_of(topic: str, group: str, text: str) -> int:
@@ -37,7 +37,7 @@ def size_of(topic: str, group: str, text: str) -> int:
 
 
 class FilterData:
-    """The expression of one group at one topic. Times are ms since the epoch; `dead_time` 0 while it is connected."""
+    """The expression of one group for one topic. Times are ms since the epoch. `dead_time` is 0 while it is in use."""
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class ConsumerFilters(Table):
         }
 
     def load(self, data: bytes) -> None:
-        """Load a file written by Java or Bolide. Data of a different bloom filter is ignored completely, as in Java.
+        """Load a file written by Java or Bolide. Data of a different Bloom filter is ignored completely, as in Java.
 
         All filters are inactive until they are registered again.
         """

@@ -1,4 +1,4 @@
-"""Consumer groups as configured on this broker: the table of config/subscriptionGroup.json and creation on the fly.
+"""Consumer groups as configured on this broker: the table of config/subscriptionGroup.json, and implicit creation.
 
 Rules from RocketMQ's SubscriptionGroupManager (docs/protocol/behaviour.md 6.4), defaults in docs/protocol/remoting.md
 12.
@@ -52,7 +52,7 @@ class SubscriptionGroupConfig:
         self.group_retry_policy: dict[str, Any] = {"type": "CUSTOMIZED"}
         self.attributes: dict[str, str] = {}
         self.subscription_data_set: list[Any] | None = None
-        """Subscriptions given by an administrator (5.x): kept, and not acted upon."""
+        """Subscriptions set by an administrator (5.x). They are stored, but have no effect."""
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ class SubscriptionGroupConfig:
         return self.group_name
 
     def to_json(self) -> dict[str, object]:
-        """The fields under Java's names, alphabetical as Java writes them."""
+        """Return the fields under Java's names, in alphabetical order as in Java."""
         found: dict[str, object] = {
             "attributes": self.attributes,
             "brokerId": self.broker_id,
@@ -83,7 +83,7 @@ class SubscriptionGroupConfig:
 
     @staticmethod
     def from_json(name: str, fields: dict[str, Any], stored: bool = False) -> SubscriptionGroupConfig:
-        """Read one entry of subscriptionGroup.json or the body of code 200; missing fields take Java's defaults."""
+        """Read one entry of subscriptionGroup.json or the body of code 200. Missing fields get Java's defaults."""
         made = SubscriptionGroupConfig(str(fields.get("groupName") or name))
         made.consume_enable = bool(fields.get("consumeEnable", True))
         made.consume_from_min_enable = bool(fields.get("consumeFromMinEnable", True))
@@ -203,7 +203,7 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
     def delete(self, group: str, now: int) -> bool:
         """Remove a group's settings and its forbidden topics. Return False if it had neither."""
         known = self.table.pop(group, None) is not None
-        forbidden = self.forbidden.pop(group, None) is not None  # also to a name that no group has yet
+        forbidden = self.forbidden.pop(group, None) is not None  # may exist without the group
         if not (known or forbidden):
             self.repeated()  # the file may still have it
             return False

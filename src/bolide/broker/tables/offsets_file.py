@@ -37,7 +37,7 @@ class StoredOffsets:
 
 
 def offsets_of(queues: Any) -> dict[int, int]:
-    """Return the offsets by queue id in JSON. Raises `ValueError` if it is not such a table."""
+    """Return the offsets by queue id from decoded JSON. Raises `ValueError` if it is not such a table."""
     if not isinstance(queues, dict):
         raise ValueError("consumerOffset.json: a table of queues is not a JSON object")
     return {int(queue_id): int(offset) for queue_id, offset in queues.items()}
@@ -55,5 +55,5 @@ def version_of(fields: Mapping[str, Any]) -> DataVersion:
 
 
 def encoded(queues: dict[int, int] | None) -> bytes:
-    """Return the offsets of a group in a topic as a row; b"" for None."""
+    """Return the offsets of a group in a topic as a row, or b"" for None."""
     return b"" if queues is None else msgspec.json.encode(queues)

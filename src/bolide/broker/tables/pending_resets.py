@@ -11,7 +11,7 @@ class PendingResets:
 
     def __init__(self) -> None:
         self.by_key: dict[str, dict[int, int]] = {}
-        """Empty while no reset waits, which every pull looks at first."""
+        """Empty if no reset is pending. Every pull checks this first."""
 
     def put(self, key: str, queue_id: int, offset: int) -> None:
         """Set the offset to return to the next pull of this queue."""

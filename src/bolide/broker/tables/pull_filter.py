@@ -29,7 +29,7 @@ PARSING: Final = 20
 
 @final
 class PullFilter:
-    """`tag_codes` None: any tag; `predicate` None: no expression. A record that passes both is delivered.
+    """A pull delivers records that pass `tag_codes` (None: any tag) and `predicate` (None: no expression).
 
     `units` checks filter bitmaps first, if the queue has them.
     """

@@ -1,4 +1,4 @@
-"""The base of tables with many rows, whose file is encoded row by row between the turns of the loop (core/rows.py)."""
+"""Base classes of tables with many rows. A file is encoded row by row between turns of the loop (core/rows.py)."""
 
 from __future__ import annotations
 

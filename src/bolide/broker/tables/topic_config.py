@@ -10,7 +10,7 @@ from bolide.layout.names import RETRY_PREFIX
 from bolide.layout.permissions import PERM_ALL, PERM_READ, PERM_WRITE
 
 MAX_QUEUES: Final = 65_536
-"""Java sets no limit; a route and a table of offsets of this size are still harmless."""
+"""Maximum number of queues of a topic. Java has no limit. A route and an offset table of this size are harmless."""
 SINGLE_TAG: Final = "SINGLE_TAG"
 MULTI_TAG: Final = "MULTI_TAG"
 
@@ -43,8 +43,7 @@ class TopicConfig:
         self.named_plainly: bool = topic_name not in NO_SEND_TOPICS and topic_refusal(topic_name) is None
         """Whether clients may send to a topic with this name."""
         self.plain: bool = self.named_plainly
-        """Whether a send need check neither the name nor whether the topic is on disk. Computed once, not per
-        message."""
+        """Whether sends can skip the checks of the name and of the topic's file. Computed once, not per message."""
         self.saved: bool = True
         """Whether the file contains the topic. Until then, responses to its sends wait."""
 
@@ -73,7 +72,7 @@ class TopicConfig:
         return self.perm & PERM_WRITE != 0
 
     def to_json(self) -> dict[str, object]:
-        """The fields under Java's names, alphabetical as Java writes them."""
+        """Return the fields under Java's names, in alphabetical order as in Java."""
         return {
             "attributes": self.attributes,
             "order": self.order,

@@ -1,4 +1,4 @@
-"""The broker's topics: the table of config/topics.json and creation on the fly.
+"""The broker's topics: the table of config/topics.json, and implicit creation.
 
 Rules from RocketMQ's TopicConfigManager (docs/protocol/behaviour.md 2.1); file shape in docs/protocol/store.md 10.
 """
@@ -192,7 +192,7 @@ class TopicTable(ConfigTable[TopicConfig]):
     def find_or_create(
         self, topic: str, queue_nums: int, perm: int, topic_sys_flag: int, order: bool, now: int
     ) -> TopicConfig:
-        """Return the topic, or create it with these settings: retry, dead letter and internal topics.
+        """Return a retry, dead letter or internal topic, or create it with these settings.
 
         There are few per group, so the limit of groups also limits them.
         """
@@ -221,7 +221,7 @@ class TopicTable(ConfigTable[TopicConfig]):
         return topic in self.system or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
     def announce(self, now: int) -> None:
-        """Register all topics with the name servers as if each had changed, because their registered content has."""
+        """Register all topics with the name servers under a new DataVersion, because their registration has changed."""
         self._changed([], now, ())
 
     def is_order_topic(self, topic: str) -> bool:
@@ -270,7 +270,7 @@ class TopicTable(ConfigTable[TopicConfig]):
             config.mark_saved(True)
 
     def queues_guessed(self, names: Iterable[str]) -> dict[str, int]:
-        """Return the inferred number of queues of these topics, if it was inferred."""
+        """Return the number of queues of each of these topics whose number was inferred."""
         return self._queues_of(name for name in names if name in self.guessed)
 
     def _queues_of(self, names: Iterable[str]) -> dict[str, int]:

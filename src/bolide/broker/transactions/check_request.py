@@ -1,4 +1,4 @@
-"""CHECK_TRANSACTION_STATE (39): the request that asks a producer how a half message ends."""
+"""CHECK_TRANSACTION_STATE (39): the request to a producer for the outcome of a half message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bolide.remoting.headers.transactions import CheckTransactionStateRequestHea
 
 
 def check_request(record: Record, place: tuple[str, int], properties: MessageProperties, message_id: str) -> Command:
-    """Return the question about a half message for topic and queue `place`; `message_id` names its record."""
+    """Return the request for the half message in `record`. `place`: its real topic and queue; `message_id`: its id."""
     unique = properties.get(names.UNIQ_KEY)
     header = CheckTransactionStateRequestHeader(
         tran_state_table_offset=record.queue_offset,

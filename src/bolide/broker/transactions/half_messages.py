@@ -39,7 +39,7 @@ EVERYTHING: Final = 1 << 40
 MAX_NAMED: Final = 1_000_000
 """Limit of `_named`. Above it, op records of half messages from before the start are not recorded."""
 LONGEST_NUMBER: Final = 19
-"""Digits of a half offset in an op record."""
+"""Maximum number of digits of a half offset in an op record."""
 OWED: Final = -1
 
 
@@ -138,7 +138,7 @@ class HalfMessages:
         return queue_offset < self._half_queue.offset and queue_offset not in self.pending
 
     def decision_end(self, record: Record) -> int:
-        """Return the end of the op record that decides this record's transaction, or 0 if read or not ours."""
+        """Return the end of the unread op record of this broker that decides this record's transaction, else 0."""
         decision = self._deciding.get(self._newest(record).queue_offset)
         return 0 if decision is None else max(decision.op_end, 0)
 
@@ -227,7 +227,7 @@ class HalfMessages:
     def _begin(self) -> None:
         half, op = self._stored()
         if half < 0 or self._is_ahead(half, op):
-            # Only the log shows which ones are decided.
+            # Only the log shows which half messages are decided.
             self._seen = {}
             half = op = 0
         self._began = self._half_queue.move_to(half)
@@ -242,7 +242,7 @@ class HalfMessages:
             last = self._ends_the_log(places)
         if last is not None and last.topic == HALF_TOPIC and last.properties.endswith(b"\0"):
             # The power failed while this record was written, and its checksum covers only its body. It was not on disk
-            # yet, and the one it would have renewed is still open.
+            # yet, and the half message that it would have renewed is still pending.
             self._owe(Half(last.queue_offset, last.physical_offset, last.total_size))
         for half in list(self.pending.values()):
             record = self._store.record_at(half.physical_offset, half.size)
@@ -332,7 +332,8 @@ class HalfMessages:
             self._named.add(offset)
 
     def _note(self, at: int, record: Record, seen: dict[tuple[str, int, bytes], int]) -> None:
-        """Java writes no op record for a renewed half message: only its progress shows that the old one is done."""
+        """Drop the older record of a renewed half message. Java writes no op record for it: only its progress shows
+        that the older record is done."""
         if record.properties.endswith(b"\0"):
             return  # torn: see `_look_at_open`
         key = message_key(record)
@@ -359,5 +360,5 @@ class HalfMessages:
 
 
 def half_offsets(body: bytes) -> list[int]:
-    """The half-queue offsets an op record names: one number (4.x), or several with commas (5.x)."""
+    """Return the half-queue offsets that an op record names: one number (4.x), or several with commas (5.x)."""
     return [int(part) for part in body.split(b",") if part.isdigit() and len(part) <= LONGEST_NUMBER]

@@ -1,8 +1,8 @@
 """Half messages of a set without a master: its acting slave sends them to other sets, which check them.
 
 RocketMQ's TransactionalMessageServiceImpl.check with enableRemoteEscape: each round sends every pending half message
-like a producer, whatever its age. The broker that has it then asks its producer. Java skips a message that failed four
-times. Here it holds back progress until it has arrived.
+like a producer, whatever its age. The receiving broker then checks it with its producer. Java skips a message that
+failed four times. Here such a message blocks progress until it has arrived.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOOK_INTERVAL_MS: Final = 1_000
 
 
 class HalvesAway(Service):
-    """Half messages of an acting slave. `halves`: those in its log."""
+    """Sends the half messages of an acting slave to other sets. `halves`: the half messages in its log."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class HalvesAway(Service):
         self._next_round = now + self._options.transactions.transaction_check_interval
 
     def due(self, now: int) -> int | None:
-        """Return the next tick, or None while there is a master or no message may be sent away."""
+        """Return the time of the next tick (ms), or None while there is a master or no message may be sent away."""
         if not self._role.sends_away or self._loads.active:
             return None
         if self._round and not self._away.full:

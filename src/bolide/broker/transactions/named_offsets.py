@@ -10,7 +10,7 @@ MAX_OPS: Final = 4096
 
 
 class NamedOffsets:
-    """(start offset of op records, highest half offset they name), oldest first."""
+    """Pairs (start offset of op records, highest half offset that they name), oldest first."""
 
     def __init__(self) -> None:
         self._ops: deque[tuple[int, int]] = deque()
@@ -25,7 +25,10 @@ class NamedOffsets:
             self._merge()
 
     def first(self, half_offset: int, otherwise: int) -> int:
-        """Return the offset of the first op record that names a half message at or after `half_offset`."""
+        """Return the offset of the first op record that names a half message at or after `half_offset`.
+
+        Return `otherwise` if there is no such record.
+        """
         return next((offset for offset, named in self._ops if named >= half_offset), otherwise)
 
     def drop_before(self, half_offset: int) -> None:

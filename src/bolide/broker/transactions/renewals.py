@@ -1,4 +1,4 @@
-"""Renewals: a half message is stored again for each check, so that several records are one message."""
+"""Renewals: a half message is stored again for each check, so several records may represent one message."""
 
 from __future__ import annotations
 
