@@ -1,10 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Columns of many records without an object for each of them: where records and their properties are, and Arrow's buffers.
+"""Computes columns of many records without an object per record: positions of records and properties, Arrow buffers.
 
-Each function does what one in `columns`, `property_columns` or `record_parts` does by numpy and Arrow. Those are the
-reference and run where this is not built; the tests hold both equal. Places are bytes of `raw`. A place outside it
-raises ValueError; what is too large or too rare for a function is None, and left to the reference. `allocate` makes the
-buffers that are returned: it is `pyarrow.allocate_buffer`, whose memory is used again without being zeroed.
+Each function has a counterpart in `columns`, `property_columns` or `record_parts` that uses numpy and Arrow. The
+counterparts are the reference, and are used if this module is not built. Tests check that both are equal. Positions are
+bytes of `raw`, and a position outside `raw` raises ValueError. A function returns None for input that is too large or
+too rare, and leaves it to the reference. `allocate` creates the returned buffers. It is `pyarrow.allocate_buffer`,
+which reuses memory without zeroing it.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -19,7 +20,7 @@ DEF HEAD = 88
 DEF PROOF = 36
 cdef uint32_t MAGIC_V1 = 0xDAA320A7U
 cdef uint32_t MAGIC_V2 = 0xDAA320ABU
-DEF MOST = 0x7FFFFFFF  # bytes that offsets of 32 bits can name
+DEF MOST = 0x7FFFFFFF  # maximum number of bytes for offsets of 32 bits
 DEF MANY_PAIRS = 64
 DEF SHORT = 32
 
@@ -44,13 +45,16 @@ cdef inline int64_t i16_at(const uint8_t* p) noexcept nogil:
 
 
 cdef uint8_t* pointer(object buffer) except? NULL:
-    """The bytes of a buffer, which whoever asks keeps."""
+    """Return the address of a buffer's bytes. The caller must keep the buffer alive."""
     cdef signed char[::1] view = buffer  # as Arrow names its bytes
     return <uint8_t*>&view[0] if view.shape[0] else NULL
 
 
 cdef inline uint8_t* copied(uint8_t* to, const uint8_t* to_end, const uint8_t* p, const uint8_t* end, int64_t size) noexcept nogil:
-    """Copy `size` bytes; where there is room on both sides a short piece is copied with what follows it."""
+    """Copy `size` bytes, and return the end of the copy.
+
+    A short piece is copied together with the bytes after it if both sides have room.
+    """
     if size <= SHORT and end - p >= SHORT and to_end - to >= SHORT:
         memcpy(to, p, SHORT)
     else:
@@ -59,7 +63,7 @@ cdef inline uint8_t* copied(uint8_t* to, const uint8_t* to_end, const uint8_t* p
 
 
 cdef int64_t record_end(const uint8_t* raw, int64_t at, int64_t size) noexcept nogil:
-    """Where the record that begins at `at` ends; -1 where none begins or its lengths do not add up."""
+    """Return the end of the record at `at`, or -1 if there is no record or its lengths do not add up."""
     cdef const uint8_t* p = raw + at
     cdef int64_t total, place, length
     cdef uint32_t magic, flag
@@ -98,7 +102,7 @@ cdef int64_t record_end(const uint8_t* raw, int64_t at, int64_t size) noexcept n
 
 
 cdef class Places:
-    """Places that are found one after the other, as bytes of int64."""
+    """A growing list of positions, as bytes of int64."""
 
     cdef int64_t* _at
     cdef Py_ssize_t _count, _room
@@ -123,7 +127,7 @@ cdef class Places:
 
 
 def chained(const uint8_t[::1] raw not None):
-    """Where records back to back from byte 0 begin, up to the first invalid one: int64 each."""
+    """Return the starts (int64) of consecutive records from byte 0, up to the first invalid record."""
     cdef Places found = Places()
     cdef int64_t at = 0, end, size = raw.shape[0]
     while at < size:
@@ -136,8 +140,8 @@ def chained(const uint8_t[::1] raw not None):
 
 
 def proven(const uint8_t[::1] raw not None, int64_t base):
-    """Where records begin that name their own place in the log, `base` being that of byte 0: int64 each, and the place
-    of the next one if the buffer truncates it, else -1."""
+    """Return the starts (int64) of records whose physical offset matches their position. `base` is the physical offset
+    of byte 0. The second result is the start of the next record if the end of the buffer truncates it, else -1."""
     cdef Places found = Places()
     cdef int64_t at = 0, end, total, cut = -1, size = raw.shape[0]
     cdef const uint8_t* p
@@ -166,7 +170,7 @@ def proven(const uint8_t[::1] raw not None, int64_t base):
 def gathered(
     const uint8_t[::1] raw not None, const int64_t[::1] begin not None, const int64_t[::1] end not None, allocate
 ):
-    """The bytes between each `begin` and `end` back to back, as the offsets (int32) and the data of an Arrow array."""
+    """Return the bytes between each `begin` and `end` as offsets (int32) and data of an Arrow array."""
     cdef Py_ssize_t count = begin.shape[0], i
     cdef int64_t total = checked(raw, begin, end)
     cdef object offsets, data
@@ -188,7 +192,7 @@ def gathered(
 
 
 cdef int64_t checked(const uint8_t[::1] raw, const int64_t[::1] begin, const int64_t[::1] end) except -1:
-    """How many bytes lie between all of them together. Raises ValueError where one is not within `raw`."""
+    """Return the total number of bytes between each `begin` and `end`. Raises ValueError if one is outside `raw`."""
     cdef int64_t total = 0
     cdef Py_ssize_t i
     if begin.shape[0] != end.shape[0]:
@@ -204,7 +208,7 @@ def matching(
     const uint8_t[::1] raw not None, const int64_t[::1] begin not None, const int64_t[::1] end not None,
     const int32_t[::1] wanted not None
 ):
-    """One byte each: whether these bytes have the CRC `wanted`, of whose 32 bits a record keeps 31; none of them do."""
+    """Return one byte per body: whether it matches its CRC in `wanted` (31 bits). An empty body always does."""
     cdef Py_ssize_t count = begin.shape[0], i
     cdef bytes found
     cdef char* to
@@ -239,7 +243,7 @@ cdef inline uint8_t* decimal(uint8_t* to, uint32_t number) noexcept nogil:
 
 
 cdef inline uint8_t* host_v4(uint8_t* to, const uint8_t* host) noexcept nogil:
-    """``ip:port`` of the eight bytes of an IPv4 host: no more than 27 characters."""
+    """Write ``ip:port`` of the eight bytes of an IPv4 host, at most 27 characters. Return its end."""
     cdef int32_t port = <int32_t>u32_at(host + 4)
     cdef int i
     for i in range(4):
@@ -255,7 +259,7 @@ cdef inline uint8_t* host_v4(uint8_t* to, const uint8_t* host) noexcept nogil:
 def hosts(
     const uint8_t[::1] raw not None, const int64_t[::1] begin not None, const int64_t[::1] end not None, allocate
 ):
-    """``ip:port`` of stored hosts, as offsets (int32) and text; None where one is not IPv4."""
+    """Return ``ip:port`` of stored hosts as offsets (int32) and text, or None if a host is not IPv4."""
     cdef Py_ssize_t count = begin.shape[0], i
     cdef uint8_t text[32]
     cdef int64_t size = 0
@@ -298,7 +302,10 @@ def offset_ids(
     const uint8_t[::1] raw not None, const int64_t[::1] begin not None, const int64_t[::1] end not None,
     const int64_t[::1] records not None, allocate
 ):
-    """A broker's ids of the `records` that begin there, out of their store hosts: offsets (int32) and text."""
+    """Return the broker's ids of the records that start at `records`, as offsets (int32) and text.
+
+    Their store hosts are between `begin` and `end`. Return None if the text is too long.
+    """
     cdef Py_ssize_t count = begin.shape[0], i
     cdef int64_t total = 2 * checked(raw, begin, end) + 16 * count
     cdef const uint8_t* last = NULL

@@ -20,7 +20,7 @@ make_crc()
 
 
 cdef uint32_t crc32(const uint8_t* p, Py_ssize_t size) noexcept nogil:
-    """The CRC of zlib, eight bytes at a time."""
+    """Compute zlib's CRC-32, eight bytes at a time."""
     cdef uint32_t c = 0xFFFFFFFFU
     cdef uint32_t d
     while size >= 8:

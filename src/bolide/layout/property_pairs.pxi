@@ -1,16 +1,16 @@
-# Pairs of property strings, and the words of a value.
+# Splits property strings into pairs, and values into words.
 
 cdef class PropertyPairs:
-    """The pairs of the property strings that lie between each `begin` and `end`, as `property_columns.Pairs` has them."""
+    """The pairs of the property strings between each `begin` and `end`, like `property_columns.Pairs`."""
 
     cdef const uint8_t[::1] _raw
     cdef Pair* _pairs
     cdef int32_t* _first
     cdef Py_ssize_t _rows, _count, _room
     cdef readonly bint plain
-    """Whether all of them are ASCII; others must be known to be UTF-8."""
+    """Whether all strings are ASCII. If not, they must be valid UTF-8."""
     cdef readonly bint complete
-    """False where a long row may name a property twice, or offsets exceed 32 bits: then nothing here can be used."""
+    """False if a long row may contain a name twice, or if offsets exceed 32 bits. This object is then unusable."""
 
     def __dealloc__(self):
         free(self._pairs)
@@ -59,7 +59,7 @@ cdef class PropertyPairs:
         return 0
 
     cdef void _drop(self, const uint8_t* raw, Py_ssize_t first, const uint8_t* name, int64_t size) noexcept:
-        """Take the pair of this name out of the row, for the last of two wins."""
+        """Remove the earlier pair with this name from the row, because the last of several pairs applies."""
         cdef Py_ssize_t i
         cdef Pair* pair
         if self._count - first > MANY_PAIRS:
@@ -85,7 +85,7 @@ cdef class PropertyPairs:
         return 0
 
     def maps(self, allocate):
-        """The buffers of a map array: its offsets; offsets and data of the names; offsets and data of the values."""
+        """Return the buffers of a map array: its offsets, then offsets and data of the names and of the values."""
         cdef const uint8_t* raw = &self._raw[0] if self._raw.shape[0] else NULL
         cdef const uint8_t* raw_end = raw + self._raw.shape[0]
         cdef int64_t in_names = 0, in_values = 0
@@ -126,7 +126,7 @@ cdef class PropertyPairs:
         return offsets, name_offsets, names, value_offsets, values
 
     def values(self, bytes name not None, allocate):
-        """The value of this name in every row: how many rows lack it, the bits of those that have it, offsets, data."""
+        """Return the value of this name in every row: number of rows without it, validity bits, offsets and data."""
         cdef const uint8_t* raw = &self._raw[0] if self._raw.shape[0] else NULL
         cdef const uint8_t* raw_end = raw + self._raw.shape[0]
         cdef Py_ssize_t hint = 0, nulls = 0, at, i
@@ -172,7 +172,7 @@ cdef class PropertyPairs:
     cdef inline Py_ssize_t _find(
         self, const uint8_t* raw, Py_ssize_t row, Py_ssize_t hint, const uint8_t* name, Py_ssize_t size
     ) noexcept:
-        """The pair of this name in a row, -1 without one; first the pair at the place of the `hint` is compared."""
+        """Return the pair with this name in a row, or -1. Compares the pair at position `hint` of the row first."""
         cdef Py_ssize_t at = self._first[row] + hint
         if at < self._first[row + 1] and self._is(raw, at, name, size):
             return at
@@ -187,7 +187,7 @@ cdef class PropertyPairs:
 
 
 cdef inline uint64_t high_bits(const uint8_t* p, int64_t size) noexcept nogil:
-    """All bytes in one, eight at a time."""
+    """Return the bitwise OR of all bytes, eight at a time."""
     cdef uint64_t found = 0, eight
     while size >= 8:
         memcpy(&eight, p, 8)
@@ -202,8 +202,8 @@ cdef inline uint64_t high_bits(const uint8_t* p, int64_t size) noexcept nogil:
 
 
 def split(const int32_t[::1] offsets not None, const uint8_t[::1] text not None, allocate):
-    """The words between blanks of the texts that lie from offset to offset: the offsets of the lists (int32), then
-    offsets and data of the words."""
+    """Split the texts between these offsets at spaces. Return the offsets of the lists (int32), then offsets and data
+    of the words."""
     cdef Py_ssize_t count = offsets.shape[0] - 1, i
     cdef int64_t at, begin, words = 0, most = 0
     cdef object lists, word_offsets, data
