@@ -1,4 +1,4 @@
-# A buffer that grows, and the integers, digits and bytes that are written into it.
+# A growing buffer, and functions that write integers, digits and bytes to it.
 
 cdef struct Buffer:
     uint8_t* data
@@ -9,7 +9,7 @@ cdef const char* HEX = b"0123456789ABCDEF"
 
 
 cdef int reserve(Buffer* b, Py_ssize_t more) except -1:
-    """Room for `more` bytes at the end of a buffer."""
+    """Reserve room for `more` bytes at the end of a buffer."""
     cdef Py_ssize_t room
     cdef uint8_t* data
     if b.size + more > b.room:
@@ -32,7 +32,7 @@ cdef inline void put_bytes(Buffer* b, bytes data) noexcept:
 
 
 cdef inline void put_int(Buffer* b, uint64_t value, int size) noexcept nogil:
-    """A big-endian integer of `size` bytes."""
+    """Write a big-endian integer of `size` bytes."""
     cdef uint8_t* to = b.data + b.size
     cdef int i = size
     while i > 0:
@@ -43,7 +43,7 @@ cdef inline void put_int(Buffer* b, uint64_t value, int size) noexcept nogil:
 
 
 cdef inline int decimal(uint8_t* to, int64_t value) noexcept nogil:
-    """The digits of a number; how many they are, at most 20."""
+    """Write the digits of a number. Return their count, at most 20."""
     cdef uint8_t digits[20]
     cdef int count = 0, at = 0
     cdef uint64_t left
@@ -71,7 +71,7 @@ cdef inline void put_decimal(Buffer* b, int64_t value) noexcept nogil:
 
 
 cdef inline void put_sized_decimal(Buffer* b, int64_t value) noexcept nogil:
-    """A number as the value of a field of a binary header: its length, its digits."""
+    """Write a number as the value of a field of a binary header: its length, then its digits."""
     cdef uint8_t digits[20]
     cdef int size = decimal(digits, value)
     put_int(b, size, 4)
@@ -79,7 +79,7 @@ cdef inline void put_sized_decimal(Buffer* b, int64_t value) noexcept nogil:
 
 
 cdef inline void put_hex(Buffer* b, uint64_t value) noexcept nogil:
-    """Sixteen digits."""
+    """Write a number as sixteen hex digits."""
     cdef int i = 16
     while i > 0:
         i -= 1

@@ -1,4 +1,4 @@
-# The topics of one run of sends, and the number of the next message of each of their queues.
+# The topics of one run of sends, and the next offset of each of their queues.
 
 DEF MOST_TOPICS = 16
 DEF MOST_QUEUES = 64
@@ -16,27 +16,27 @@ cdef struct Number:
 @cython.final
 @cython.internal
 cdef class QueueNumbers:
-    """The topics and queues of one run, each by its place here."""
+    """The topics and queues of one run, by index."""
 
     cdef Place places[MOST_TOPICS]
     cdef Number numbers[MOST_QUEUES]
     cdef int _topics, _queues
-    cdef list _known  # by place, a dict with the number of the next message of each queue
-    cdef list _kept  # the names that `places` points into
+    cdef list _known  # by topic index, a dict with the next offset of each queue
+    cdef list _kept  # keeps the names alive to which `places` points
 
     cdef int begin(self) except -1:
-        """Begin a run: no topic is known."""
+        """Start a run without any topic."""
         self._topics = self._queues = 0
         self._known = []
         self._kept = []
         return 0
 
     cdef void end(self) noexcept:
-        """Keep no object of the run that is over."""
+        """Release the objects of the finished run."""
         self._known = self._kept = None
 
     cdef int place(self, Send* send, object find) except -2:
-        """The number of a topic in this run, -1 for one that is not plain."""
+        """Return the index of a topic in this run, or -1 if sends to it are not simple."""
         cdef int i
         cdef bytes name
         for i in range(self._topics):
@@ -58,7 +58,7 @@ cdef class QueueNumbers:
         return i
 
     cdef int queue(self, int place, int64_t queue_id) except -2:
-        """Where the number of the next message of a queue is kept in this run; -1 when none is known."""
+        """Return the index of a queue in `numbers`, or -1 if its next offset is unknown."""
         cdef int i
         for i in range(self._queues):
             if self.numbers[i].queue_id == queue_id and self.numbers[i].place == place:

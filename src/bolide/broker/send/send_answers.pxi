@@ -1,9 +1,9 @@
-# The answers to one run of sends.
+# The responses to one run of sends.
 
 @cython.final
 @cython.internal
 cdef class SendAnswers:
-    """The answers of one run. `pieces` are what `SendResponses.pieces` gives; `host` is part of each message id."""
+    """The responses of one run. `pieces`: the result of `SendResponses.pieces`; `host`: a part of each message id."""
 
     cdef Buffer out
     cdef list _pieces
@@ -19,7 +19,7 @@ cdef class SendAnswers:
         free(self.out.data)
 
     cdef int _put_ids(self, const uint8_t* record, int64_t offset, int64_t count) except -1:
-        """Write the message ids of a send whose first `record` is at an offset of the log."""
+        """Write the message ids of a send, whose first `record` is at this offset of the log."""
         cdef Buffer* b = &self.out
         while True:
             put_bytes(b, self._host_hex)
@@ -34,8 +34,10 @@ cdef class SendAnswers:
     cdef int write(
         self, Send* send, int64_t queue_offset, const uint8_t* record, int64_t offset, int64_t count
     ) except -1:
-        """Write the frame that says that `count` messages are stored, the first as `record` at an offset of the log;
-        `SendResponses.encode` names its parts."""
+        """Write the response frame for `count` stored messages. The first `record` is at this offset of the log.
+
+        `SendResponses.encode` names the parts of the frame.
+        """
         cdef Buffer* b = &self.out
         cdef Py_ssize_t at, fields, after, id_size = PyBytes_GET_SIZE(self._host_hex) + 16
         cdef list pieces = self._pieces

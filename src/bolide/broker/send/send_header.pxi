@@ -1,4 +1,4 @@
-# The frame of a send and its header, of JSON or binary: their parts, without an object for each of them.
+# Parses the frame of a send and its header, JSON or binary, without an object per part.
 
 DEF MOST_PROPERTIES = 32767
 DEF MOST_INT32 = 2147483647
@@ -36,7 +36,7 @@ cdef struct Send:
     int64_t opaque
     bint binary
     bint batch
-    uint32_t short_names  # a bit for each field that came under its one-letter name
+    uint32_t short_names  # one bit for each field with a one-letter name
     uint32_t long_names
     int64_t queue_id
     int64_t sys_flag
@@ -55,7 +55,7 @@ cdef inline int64_t int_at(const uint8_t* p) noexcept nogil:
 
 
 cdef inline bint read_frame(const uint8_t* p, Py_ssize_t left, int64_t most, Frame* into) noexcept nogil:
-    """Find the parts of the frame at `p`; False when it is not whole, is broken or has more than `most` bytes."""
+    """Find the parts of the frame at `p`. Return False if it is incomplete, invalid or longer than `most` bytes."""
     cdef Py_ssize_t length, header_size
     if left < 8:
         return False
@@ -76,7 +76,7 @@ cdef inline bint equal(Text text, const char* name, Py_ssize_t size) noexcept no
 
 
 cdef int64_t number(Text text, int most_digits) noexcept nogil:
-    """The number that these digits say, without a sign or a zero in front; -1 for anything else."""
+    """Return the number of up to `most_digits` digits without sign and leading zero, or -1 for anything else."""
     cdef int64_t value = 0
     cdef Py_ssize_t i
     if text.size < 1 or text.size > most_digits or (text.at[0] == 48 and text.size > 1):
@@ -91,7 +91,7 @@ cdef int64_t number(Text text, int most_digits) noexcept nogil:
 
 
 cdef const uint8_t* string_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """The quote that closes a JSON string of plain characters; NULL for one of others."""
+    """Return the closing quote of a JSON string of printable ASCII without escapes, or NULL for another string."""
     while p < end:
         if p[0] == 34:
             return p
@@ -102,7 +102,7 @@ cdef const uint8_t* string_end(const uint8_t* p, const uint8_t* end) noexcept no
 
 
 cdef const uint8_t* properties_end(const uint8_t* p, const uint8_t* end, Text* into) noexcept nogil:
-    """As `string_end`, for a string that also has \\u0001 and \\u0002, which is copied to `into`."""
+    """Like `string_end`, but also accept \\u0001 and \\u0002. Copy the decoded string to `into`."""
     cdef uint8_t* to = <uint8_t*>into.at
     cdef uint8_t c
     into.size = 0
@@ -124,7 +124,7 @@ cdef const uint8_t* properties_end(const uint8_t* p, const uint8_t* end, Text* i
 
 
 cdef int long_field(Text name) noexcept nogil:
-    """The field of a header of request 10 with this name, -1 for none."""
+    """Return the field of a request 10 header with this name, or -1."""
     if equal(name, b"producerGroup", 13):
         return 0
     if equal(name, b"topic", 5):
@@ -155,7 +155,7 @@ cdef int long_field(Text name) noexcept nogil:
 
 
 cdef int field_of(Send* send, Text name) noexcept nogil:
-    """The field with this name, noted as seen; -1 for an unknown one, and for one that comes twice."""
+    """Return the field with this name and mark it as seen, or return -1 for an unknown or repeated name."""
     cdef int field
     if name.size == 1:
         field = <int>name.at[0] - 97
@@ -171,7 +171,7 @@ cdef int field_of(Send* send, Text name) noexcept nogil:
 
 
 cdef bint set_field(Send* send, int field, Text value) noexcept nogil:
-    """Take the value of a field; False when it is not a plain one. The properties are in their place already."""
+    """Set the value of a field. Return False if the send is then not simple. Properties have been set before."""
     if field == TOPIC:
         send.topic = value
     elif field == TOPIC_QUEUES or field == MOST_RECONSUMED:
@@ -200,7 +200,7 @@ cdef bint set_field(Send* send, int field, Text value) noexcept nogil:
 
 
 cdef const uint8_t* read_fields(const uint8_t* p, const uint8_t* end, Send* send) noexcept nogil:
-    """The object of the extension fields at `p`; where it ends, NULL when it is not plain."""
+    """Read the JSON object of the extension fields at `p`. Return its end, or NULL if the send is not simple."""
     cdef Text name, value
     cdef int field
     if p >= end or p[0] != 123:
@@ -237,7 +237,7 @@ cdef const uint8_t* read_fields(const uint8_t* p, const uint8_t* end, Send* send
 
 
 cdef const uint8_t* read_number(const uint8_t* p, const uint8_t* end, int64_t* into) noexcept nogil:
-    """A JSON number of 32 bits at `p`; where it ends, NULL when it is none."""
+    """Read a JSON number of 32 bits at `p`. Return its end, or NULL if there is no such number."""
     cdef Text digits
     cdef bint negative = p < end and p[0] == 45
     if negative:
@@ -255,7 +255,7 @@ cdef const uint8_t* read_number(const uint8_t* p, const uint8_t* end, int64_t* i
 
 
 cdef bint read_json(const uint8_t* p, const uint8_t* end, Send* send) noexcept nogil:
-    """A JSON header; False when it is not that of a plain send."""
+    """Read a JSON header. Return False if it is not the header of a simple send."""
     cdef Text name
     cdef int64_t ignored = 0, flag = -1
     cdef uint32_t seen = 0, bit
@@ -306,7 +306,7 @@ cdef bint read_json(const uint8_t* p, const uint8_t* end, Send* send) noexcept n
 
 
 cdef bint plain_characters(Text properties) noexcept nogil:
-    """True when these properties are ASCII, with no control characters but their separators."""
+    """Return whether these properties are ASCII, without control characters other than their separators."""
     cdef Py_ssize_t i
     for i in range(properties.size):
         if (properties.at[i] < 32 and properties.at[i] != 1 and properties.at[i] != 2) or properties.at[i] > 126:
@@ -315,7 +315,7 @@ cdef bint plain_characters(Text properties) noexcept nogil:
 
 
 cdef bint read_binary(const uint8_t* p, const uint8_t* end, Send* send) noexcept nogil:
-    """A binary header; False when it is not that of a plain send."""
+    """Read a binary header. Return False if it is not the header of a simple send."""
     cdef Text name, value
     cdef Py_ssize_t i
     cdef int field

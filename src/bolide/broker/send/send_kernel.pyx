@@ -1,15 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Plain sends of one read, from frames to records and answers, without an object for each of their parts.
+"""Converts the simple sends of one read from frames to records and responses, without an object per part.
 
-It takes sends from the front of the bytes until one is not plain, and leaves that one and all after it to the ordinary
-way: `remoting.connection`, `broker.send.send`, `append.log_writer`, `store.log.commit_log`. What it takes it turns into the
-very bytes that they would have made. So it never refuses anything: whatever would be refused is not plain, and whatever
-this file does not know is not plain. The tests hold the two equal.
+Processes sends in order up to the first one that is not simple. That send and all later ones take the slow path:
+`remoting.connection`, `broker.send.send`, `append.log_writer`, `store.log.commit_log`. The bytes are the same on both
+paths, and the tests check this. The kernel never rejects a send: a send that would be rejected, or that has a feature
+unknown to this file, is not simple.
 
-Plain is: request 310, 320 or 10, to be answered; a header of strict JSON with the known fields once each, or a binary
-one; ASCII only, but for bodies; a topic that `find` knows, and a queue of it that has a number; properties with UNIQ_KEY
-(those of a batch and of the messages in it need none) and without any that asks the broker for something; lengths
-within all limits; room in the file in use.
+A send is simple under these conditions: request 310, 320 or 10 with a response; a header of strict JSON in which each
+known field occurs once, or a binary header; only ASCII outside bodies; a topic that `find` returns, and a queue whose
+next offset is known; properties with UNIQ_KEY (batches and their messages do not need it) and without properties by
+which a message controls the broker; lengths within all limits; room in the current log file.
 """
 
 cimport cython
@@ -19,9 +19,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy
 
-DEF MOST_BODY = 8192  # a longer one is copied once more here than on the ordinary way
+DEF MOST_BODY = 8192  # this path copies a longer body once more than the slow path
 DEF MOST_BATCH = 1048576
-DEF ELEMENT = 22  # bytes of a message of a batch with neither body nor properties
+DEF ELEMENT = 22  # size of a message in a batch without body and properties
 
 include "../../layout/crc32.pxi"
 include "byte_buffer.pxi"
@@ -32,10 +32,12 @@ include "send_answers.pxi"
 
 
 cdef class SendKernel:
-    """Of one broker. `pieces` are what `SendResponses.pieces` gives; `suffix` is added to all properties; properties
-    with one of these `names`, or with a name that begins with `prefix`, are not plain. `host` is stored as the broker's;
-    `most` are the bytes a frame, a body and a record may have, and the messages of a batch. `light_body` bytes of a body
-    weigh as much as a send."""
+    """The kernel of one broker. `pieces`: the result of `SendResponses.pieces`; `suffix`: appended to all properties.
+
+    Sends with a property in `names`, or whose name starts with `prefix`, are not simple. `host`: store host; `most`:
+    maximum bytes of a frame, a body and a record, and maximum messages of a batch; `light_body`: body bytes that add 1
+    to the weight of a send.
+    """
 
     cdef list _names
     cdef bytes _suffix, _prefix
@@ -80,13 +82,13 @@ cdef class SendKernel:
         int64_t room,
         int64_t stamp,
     ):
-        """Take the plain sends of `data` from byte `at` on, until they weigh `enough`: None when there is none, else a
-        tuple.
+        """Convert the simple sends of `data` that start at byte `at`, until their weight reaches `enough`.
 
-        It holds: where they end, how many they are, what they weigh, the bytes of the records of the first of them, all
-        records, all answers, a row for each record and its texts (see `store.append_run`). `find` gives the number of queues of a
-        topic, and a dict with the number of the next message of each; None for a topic that is not plain. Records are
-        stored from offset `start` on, into `room` bytes, with the time `stamp`.
+        Return None if the first send is not simple, otherwise a tuple: end, number and weight of the sends, size of the
+        first send's records, all records, all responses, a row for each record, and the texts of the rows (see
+        `store.append_run`). `find` returns the number of queues of a topic and a dict with the next offset of each
+        queue, or None if sends to the topic are not simple. The first record is at offset `start` of the log, where
+        `room` bytes are free. `stamp`: store time.
         """
         cdef const uint8_t* base = <const uint8_t*>PyBytes_AS_STRING(data)
         cdef Py_ssize_t end = PyBytes_GET_SIZE(data)
@@ -115,7 +117,7 @@ cdef class SendKernel:
         int64_t room,
         int64_t stamp,
     ):
-        """Take one send whose frame is in two parts, `head` and `body`: like `take`, where it ends left out (0)."""
+        """Convert one send whose frame is in two parts, `head` and `body`. Like `take`, but the returned end is 0."""
         cdef Frame frame
         cdef list texts = []
         frame.kind = (<const uint8_t*>PyBytes_AS_STRING(head))[4]
@@ -135,7 +137,7 @@ cdef class SendKernel:
         return 0
 
     cdef bint _take(self, Frame* frame, object find, int64_t start, list texts) except -1:
-        """Store the messages of a frame and write its answer; False, with nothing changed, when it is not plain."""
+        """Store the messages of a frame and write its response. Return False without changes if it is not simple."""
         cdef Send send
         cdef int place, queue
         cdef int64_t stored, before
@@ -164,7 +166,7 @@ cdef class SendKernel:
         return True
 
     cdef tuple _taken(self, Py_ssize_t at, Py_ssize_t count, int64_t weight, int64_t first_size, list texts):
-        """The result of `take`."""
+        """Return the result of `take`."""
         cdef SendRecords records = self._stored
         cdef SendAnswers answers = self._answers
         self._queues.end()
@@ -183,7 +185,7 @@ cdef class SendKernel:
         )
 
     cdef int64_t _single(self, Send* send, Text body, int place, int queue, list texts) except -1:
-        """Store one message; 0 when it is not plain, else 1."""
+        """Store one message. Return 1, or 0 if it is not simple."""
         cdef SendRecords records = self._stored
         cdef Number* number = &self._queues.numbers[queue]
         cdef Py_ssize_t properties = send.properties.size + PyBytes_GET_SIZE(self._suffix)
@@ -203,7 +205,7 @@ cdef class SendKernel:
         return 1
 
     cdef int64_t _batch(self, Send* send, Text body, int place, int queue, list texts) except -1:
-        """Store the messages of a batch, as they are; 0 when one is not plain, else how many they are."""
+        """Store the messages of a batch unchanged. Return their number, or 0 if one is not simple."""
         cdef const uint8_t* p = body.at
         cdef const uint8_t* end = p + body.size
         cdef Text properties, content, uniq_key = send.uniq_key
@@ -246,7 +248,7 @@ cdef class SendKernel:
         return count
 
     cdef bint _read(self, Send* send, Frame* frame) noexcept:
-        """Read a header; False when it is not plain by itself."""
+        """Read a header. Return False if it is not the header of a simple send."""
         send.short_names = send.long_names = 0
         send.reconsumed = send.sys_flag = 0
         send.batch = False
@@ -265,7 +267,7 @@ cdef class SendKernel:
         return send.code == 10 and send.short_names == 0 and send.long_names & NEEDED == NEEDED
 
     cdef bint _scan(self, Send* send, Text properties) noexcept:
-        """Find the key, the keys and the tags among properties; False when they ask for something."""
+        """Find UNIQ_KEY, KEYS and TAGS in properties. Return False if a property makes the send not simple."""
         cdef const uint8_t* p = properties.at
         cdef const uint8_t* end = p + properties.size
         cdef const uint8_t* stop

@@ -1,4 +1,4 @@
-# The records of one run of sends, and a row with texts for each of them.
+# The records of one run of sends, with a row and texts for each record.
 
 cdef object text_of(Text text):
     return PyUnicode_DecodeASCII(<const char*>text.at, text.size, NULL)
@@ -7,10 +7,10 @@ cdef object text_of(Text text):
 @cython.final
 @cython.internal
 cdef class SendRecords:
-    """The records of one run. `host` is stored as the broker's; a record has at most `most` bytes."""
+    """The records of one run. `host`: store host; `most`: maximum size of a record in bytes."""
 
     cdef Buffer out, rows
-    cdef int64_t start  # where the first record lies in the log
+    cdef int64_t start  # offset of the first record in the log
     cdef bytes _host, _born_host
     cdef object _tags
     cdef int64_t _room, _stamp, _most
@@ -26,8 +26,8 @@ cdef class SendRecords:
         free(self.rows.data)
 
     cdef void begin(self, bytes born_host, int64_t start, int64_t room, int64_t stamp) noexcept:
-        """Begin a run. Its records come from `born_host`, begin at offset `start` of the log, have `room` bytes there and
-        are stored at the time `stamp`."""
+        """Start a run. Its records have this born host and store time `stamp`. They start at offset `start` of the log,
+        where `room` bytes are free."""
         self._born_host = born_host
         self.start = start
         self._room = room
@@ -37,29 +37,29 @@ cdef class SendRecords:
         self.out.size = self.rows.size = 0
 
     cdef void end(self) noexcept:
-        """Keep no object of the run that is over."""
+        """Release the objects of the finished run."""
         self._tags = self._born_host = None
 
     cdef object _new_tags(self, Text text):
-        """Tags that differ from those of the message before."""
+        """Return new tags, and cache them for the next message."""
         self._last_tags_size = text.size if text.size <= sizeof(self._last_tags) else -1
         if self._last_tags_size > 0:
             memcpy(self._last_tags, text.at, text.size)
         return text_of(text)
 
     cdef int64_t size(self, Send* send, Py_ssize_t body, Py_ssize_t properties) noexcept:
-        """Bytes of a record."""
+        """Return the size of a record in bytes."""
         return (
             75 + PyBytes_GET_SIZE(self._born_host) + PyBytes_GET_SIZE(self._host) + body + send.topic.size + properties
         )
 
     cdef bint fits(self, Send* send, Py_ssize_t body, Py_ssize_t properties) noexcept:
-        """True when a record with so many bytes of body and properties is within all limits."""
+        """Return whether a record with a body and properties of these sizes is within all limits."""
         cdef int64_t size = self.size(send, body, properties)
         return properties <= MOST_PROPERTIES and size <= self._most and self.out.size + size <= self._room
 
     cdef int head(self, Send* send, int64_t flag, Text body, Py_ssize_t properties, int64_t queue_offset) except -1:
-        """Write a record up to its properties; `layout.record.encode_record` names its parts."""
+        """Write a record up to its properties. `layout.record.encode_record` names its parts."""
         cdef Buffer* b = &self.out
         cdef int64_t offset = self.start + b.size, size = self.size(send, body.size, properties)
         reserve(b, size)
@@ -92,7 +92,7 @@ cdef class SendRecords:
     cdef int note(
         self, Send* send, Py_ssize_t body, Py_ssize_t properties, int place, int64_t queue_offset, bint first, list texts
     ) except -1:
-        """Row and texts of the record written last. `first` = it is the first of its send."""
+        """Add row and texts of the record written last. `first`: whether it is the first record of its send."""
         cdef Buffer* b = &self.rows
         cdef uint32_t h = 0
         cdef Py_ssize_t i
