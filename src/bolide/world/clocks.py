@@ -1,4 +1,4 @@
-"""The machine's clocks. Compiled by mypyc, so that other compiled modules read them by a native call."""
+"""The host's clocks. Compiled by mypyc, so that other compiled modules read them with a native call."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import time
 from typing import Final
 
 _BOOT: Final[int] = getattr(time, "CLOCK_BOOTTIME", -1)
-"""The monotonic clock that includes sleep of the machine, if available."""
+"""Id of the monotonic clock that also advances while the host is suspended, or -1 if the platform has none."""
 
 
 def now_ms() -> int:
-    """The wall clock: milliseconds since the epoch, for labels outside of a running node."""
+    """Return the wall clock time in ms since the epoch, for timestamps outside a running node."""
     return int(time.time() * 1000)
 
 
 def steady_ms() -> int:
-    """Return the milliseconds of a clock that nobody can set."""
+    """Return the time of a monotonic clock in ms. It also advances while the host is suspended, if supported."""
     if _BOOT >= 0:
         return time.clock_gettime_ns(_BOOT) // 1_000_000
     return time.monotonic_ns() // 1_000_000

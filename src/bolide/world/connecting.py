@@ -1,7 +1,7 @@
-"""TCP connections to a host name with several addresses, some of which may drop every packet.
+"""Connects to a host name with several addresses, some of which may drop every packet.
 
 The addresses are tried in order, and the first connection is used (RFC 8305). Each attempt starts `STAGGER_S` after the
-previous one, or when that one fails. asyncio offers this, uvloop does not.
+previous one, or as soon as an earlier one fails. asyncio supports this; uvloop does not.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import socket
 from typing import Any, Final, TypeAlias
 
 STAGGER_S: Final = 0.25
-"""Seconds before the next address is tried as well; the value that RFC 8305 recommends."""
+"""Seconds before the next address is also tried, as RFC 8305 recommends."""
 
 Place: TypeAlias = tuple[int, int, int, Any]
-"""Family, kind, protocol and address of a socket."""
+"""Family, type, protocol and address of a socket."""
 
 
 async def connected(host: str, port: int) -> socket.socket:
@@ -26,7 +26,10 @@ async def connected(host: str, port: int) -> socket.socket:
 
 
 async def first_connected(places: list[Place], stagger: float = STAGGER_S) -> socket.socket:
-    """Return the first socket that is connected; all others are closed. A cancellation closes all."""
+    """Return the first socket that connects, and close the others. Closes all sockets if cancelled.
+
+    Raises the first address's `OSError` if no address is reachable.
+    """
     left = list(places)
     tries: list[asyncio.Task[socket.socket]] = []
     taken: socket.socket | None = None

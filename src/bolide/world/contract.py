@@ -1,11 +1,11 @@
-"""Protocols of what a node or client needs from its environment.
+"""Protocols for the environment of a node or client.
 
 Everything that differs between two runs comes from a `World`: the time, random numbers, threads, sockets, files, and
-properties of the machine. `bolide.world.real.RealWorld` uses the real machine. A simulation provides its own object,
-and an event loop whose time it controls: timers and tasks are asyncio's, so they follow the loop.
+properties of the host. `bolide.world.real.RealWorld` uses the real host. A simulation provides its own object, and an
+event loop whose time it controls: timers and tasks are asyncio's, so they follow the loop.
 
-With the same seed a simulation repeats a run exactly if its `random` is seeded, its pools and workers run their jobs on
-the loop, its ports connect in memory, and the process hashes strings identically (PYTHONHASHSEED).
+A simulation repeats a run exactly if its `random` has the same seed, its pools and workers run their jobs on the loop,
+its ports connect in memory, and the process hashes strings identically (PYTHONHASHSEED).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ P = TypeVar("P")
 
 
 class Worker(Protocol):
-    """One thread that runs jobs one after the other, in the order in which they were given."""
+    """A thread that runs jobs one at a time."""
 
     def give(self, job: Callable[[], object]) -> None:
-        """Run this job after the earlier ones. A job must not raise."""
+        """Queue a job. Jobs run in order and must not raise."""
 
     def stop(self, patience: float | None = None) -> bool:
-        """Finish all jobs and stop; return False if that takes more than `patience` seconds.
+        """Finish all jobs and stop. Return False if that takes more than `patience` seconds.
 
         Blocks, so call it in a thread (`World.in_thread`). A second call does nothing.
         """
@@ -38,23 +38,23 @@ class BoundPort(Protocol):
 
     @property
     def port(self) -> int:
-        """Its number."""
+        """Port number."""
 
     async def serve(self, accepted: Callable[[], Any]) -> None:
-        """Accept connections: `accepted` makes the asyncio protocol of each. Raises `OSError`."""
+        """Accept connections. `accepted` creates the asyncio protocol of each. Raises `OSError`."""
 
     def close(self) -> None:
         """Stop accepting connections. Open connections are not closed. A second call does nothing."""
 
 
 class SmallFiles(Protocol):
-    """Files that are read and written whole. Methods raise `OSError` or `bolide.errors.LocalError`."""
+    """Files that are read and written as a whole. Methods raise `OSError` or `bolide.errors.LocalError`."""
 
     def read_file(self, path: str) -> bytes | None:
-        """The content, or None when there is no such file."""
+        """Return the content, or None if the file does not exist."""
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Replace the whole file, synced on return. `path`.bak has the old content."""
+        """Replace the file and sync it. `path`.bak then has the old content."""
 
     def make_dir(self, path: str) -> None:
         """Create a folder and its parents."""
@@ -65,41 +65,41 @@ class World(Protocol):
 
     @property
     def random(self) -> random.Random:
-        """Random numbers, for everything that has to differ or to be spread."""
+        """Random number generator, for values that must be unique or evenly spread."""
 
     @property
     def files(self) -> SmallFiles:
-        """Files; their calls wait for the disk, so make them `in_thread`."""
+        """Small files. Their methods block on the disk, so call them `in_thread`."""
 
     def wall_ns(self) -> int:
-        """Return the time in nanoseconds since 1970. Users may set this clock, so use it for timestamps only."""
+        """Return the wall clock time in ns since the epoch. Not monotonic: use it for timestamps only."""
 
     def wall_ms(self) -> int:
-        """The time of day: milliseconds since 1970."""
+        """Return the wall clock time in ms since the epoch. Not monotonic."""
 
     def monotonic(self) -> float:
-        """Return the seconds of a monotonic clock, to measure durations."""
+        """Return the time of a monotonic clock in seconds, to measure durations."""
 
     def process_id(self) -> int:
-        """The number of this process."""
+        """Return the id of this process."""
 
     def own_ip(self) -> str:
-        """Return the IPv4 address by which other machines reach this machine, or 127.0.0.1 without a network."""
+        """Return the IPv4 address at which other hosts reach this host, or 127.0.0.1 if it has no network."""
 
     def resolve(self, host: str) -> str:
-        """The IP address of a host name. Raises `OSError`. May wait for a name server of the Internet."""
+        """Return an IP address of a host name. May block on DNS. Raises `OSError` if the name cannot be resolved."""
 
     def bind(self, host: str, port: int) -> BoundPort:
-        """Take a TCP port; 0 = any free one, "" as host = all interfaces. Raises `OSError`."""
+        """Bind a TCP port. Port 0 picks a free port, and host "" binds all interfaces. Raises `OSError`."""
 
     async def connect(self, make: Callable[[], P], host: str, port: int, tls: ssl.SSLContext | None) -> P:
-        """Connect and return the asyncio protocol that `make` made for it. Raises `OSError`."""
+        """Connect, with TLS if `tls` is given. Return the asyncio protocol that `make` created. Raises `OSError`."""
 
     def pool(self, threads: int, name: str) -> Executor:
-        """Threads for work that waits; the caller shuts them down."""
+        """Create a thread pool for blocking work. The caller must shut it down."""
 
     def worker(self, name: str) -> Worker:
         """Create a thread that runs jobs in order. It does not keep the process alive."""
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Call something that waits, off the loop."""
+        """Call a blocking function in a thread and return its result."""

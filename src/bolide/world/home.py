@@ -1,4 +1,4 @@
-"""The home folder of the user, which a container's user may not have."""
+"""The home folder of the user, which may not exist in a container."""
 
 from __future__ import annotations
 

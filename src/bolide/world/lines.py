@@ -1,6 +1,4 @@
-"""Writes lines in a thread, because a full pipe, a stopped terminal or a disk that hangs makes a writer wait without a
-limit.
-"""
+"""Writes lines in a thread, because a full pipe, a stopped terminal or a hung disk can block a writer forever."""
 
 from __future__ import annotations
 
@@ -17,31 +15,31 @@ from bolide.world.real import THE_WORLD
 
 T = TypeVar("T")
 WAITING: Final = 10_000
-"""Lines that wait at most; further ones are dropped and counted."""
+"""Maximum number of pending lines. Further lines are dropped and counted."""
 PATIENCE_S: Final = 2.0
-"""Maximum time in seconds that the end of a process waits until the last lines are written."""
+"""Maximum time in seconds to wait for the last lines when a process exits."""
 
 
 class Lines(Generic[T]):
-    """Gives lines to a thread. `take` writes one line and may wait; a line for which it raises `OSError` is dropped.
+    """Passes lines to a thread. `take` writes one line and may block. A line is dropped if `take` raises `OSError`.
 
-    `missing` makes the line that replaces a number of dropped lines.
+    `missing` returns the line that replaces the given number of dropped lines. `put` is thread-safe.
     """
 
     def __init__(
         self, name: str, take: Callable[[T], object], missing: Callable[[int], T], world: World = THE_WORLD
     ) -> None:
         self.dropped = 0
-        """Number of lines that are lost."""
+        """Number of lines dropped so far."""
         self._take = take
         self._missing = missing
         self._waiting = 0
         self._gap = 0
-        self._lock = threading.RLock()  # a collection under the lock may run a destructor that logs
+        self._lock = threading.RLock()  # garbage collection under the lock may run a destructor that logs
         self._worker = world.worker(name)
 
     def put(self, line: T) -> None:
-        """Hand one line over, or drop it. Never waits."""
+        """Queue one line, or drop it if too many are pending. Never blocks on the output."""
         with self._lock:
             if self._waiting >= WAITING:
                 self._gap += 1
@@ -51,7 +49,7 @@ class Lines(Generic[T]):
             self._give(line)
 
     def close(self, patience: float = PATIENCE_S) -> bool:
-        """Write the waiting lines and end the thread. Return whether that took at most `patience` seconds."""
+        """Write the pending lines and stop the thread. Return False if that takes more than `patience` seconds."""
         return self._worker.stop(patience)
 
     def _give(self, line: T) -> None:
@@ -75,7 +73,7 @@ class Lines(Generic[T]):
 
 
 class TextOut:
-    """Writes text to a stream by its descriptor: a thread that waits there has no lock that the end of Python needs."""
+    """Writes text to the descriptor of a stream, so that a blocked thread holds no lock that Python needs to exit."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -85,7 +83,7 @@ class TextOut:
             self._number = stream.fileno()
 
     def write(self, text: str) -> None:
-        """Write one line. Raises `OSError` if the reader has closed."""
+        """Write one line. Blocks until it is written. Raises `OSError` if the reader has closed its end."""
         if self._number is None:
             self._stream.write(f"{text}\n")
             self._stream.flush()
@@ -99,30 +97,30 @@ class TextOut:
 
 
 class LinesHandler(logging.Handler):
-    """A handler of a log whose lines go to a stream: most often standard error."""
+    """A logging handler that writes lines to a stream, usually standard error, without blocking the caller."""
 
     def __init__(self, stream: TextIO, world: World = THE_WORLD) -> None:
         super().__init__()
         self.lines: Lines[str] = Lines("log", TextOut(stream).write, self._note, world)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand the line over."""
+        """Queue the line."""
         self.lines.put(formatted(self, record))
 
     def _note(self, dropped: int) -> str:
         return self.format(dropped_note(dropped))
 
     def close(self) -> None:
-        """Write the waiting lines, within `PATIENCE_S`. `logging` calls it when the process ends."""
+        """Write the pending lines, within `PATIENCE_S`. Called by `logging` when the process exits."""
         self.lines.close()
         super().close()
 
 
 def formatted(handler: logging.Handler, record: logging.LogRecord) -> str:
-    """The line of a record. Unlike `logging`, write no error about a wrong record to standard error: that may wait."""
+    """Return the line of a record. Unlike `logging`, prints no error for an invalid record: that could block."""
     try:
         return handler.format(record)
-    except Exception as error:  # a wrong call of a log must not end its caller
+    except Exception as error:  # an invalid logging call must not fail its caller
         return f"a line of {record.name} cannot be made of {record.msg!r}: {error}"
 
 
@@ -134,7 +132,8 @@ def dropped_note(dropped: int) -> logging.LogRecord:
 
 @contextmanager
 def lines_to(stream: TextIO | None, world: World = THE_WORLD) -> Iterator[Callable[[str], None]]:
-    """Return a function that writes a line to a stream, if there is one. The end waits `PATIENCE_S` for the lines."""
+    """Yield a function that writes a line to a stream, or drops it if `stream` is None. The exit waits up to
+    `PATIENCE_S` for pending lines."""
     if stream is None:
         yield lambda line: None
         return

@@ -1,4 +1,4 @@
-"""The machine itself as a `World`: its clocks, its random numbers, threads, TCP sockets and files."""
+"""The real host as a `World`: clocks, random numbers, threads, TCP sockets and files."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ T = TypeVar("T")
 P = TypeVar("P")
 BACKLOG: Final = 1024
 _NOT_HERE: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
-"""Errors of an address, or a family of addresses, that this machine does not have."""
+"""Errors for an address or an address family that this host does not have."""
 _NO_ROUTE_ADDRESS: Final = "203.0.113.1"
-"""A documentation address (RFC 5737): connecting a UDP socket to it sends nothing, and shows our own address."""
+"""A documentation address (RFC 5737). Connecting a UDP socket to it sends no packet, but selects the local address."""
 
 
 class RealWorker:
@@ -39,11 +39,11 @@ class RealWorker:
         self._thread.start()
 
     def give(self, job: Callable[[], object]) -> None:
-        """Run this job after the earlier ones."""
+        """Queue a job."""
         self._jobs.put(job)
 
     def stop(self, patience: float | None = None) -> bool:
-        """Finish all jobs and stop; return False if that takes more than `patience` seconds."""
+        """Finish all jobs and stop. Return False if that takes more than `patience` seconds."""
         self._jobs.put(None)
         self._thread.join(patience)
         return not self._thread.is_alive()
@@ -54,7 +54,7 @@ class RealWorker:
 
 
 class RealPort:
-    """The listening sockets of one port: one for each address of the host."""
+    """The listening sockets of one port, one per address of the host name."""
 
     def __init__(self, host: str, port: int) -> None:
         self._servers: list[asyncio.Server] = []
@@ -63,7 +63,7 @@ class RealPort:
 
     @property
     def port(self) -> int:
-        """Its number."""
+        """Port number."""
         return int(self._sockets[0].getsockname()[1])
 
     async def serve(self, accepted: Callable[[], Any]) -> None:
@@ -85,8 +85,8 @@ class RealPort:
 def bound_sockets(places: list[Any]) -> list[socket.socket]:
     """Return sockets bound to these addresses, as returned by `socket.getaddrinfo`.
 
-    Omits addresses that this machine does not have (often a name resolves to IPv6, which the machine lacks), as asyncio
-    does. Raises `OSError`, with no socket left open, if an address is unavailable or none is left.
+    Omits addresses that this host does not have, as asyncio does: a name often resolves to an IPv6 address on a host
+    without IPv6. Raises `OSError` and closes all sockets if an address is in use, or if this host has none of them.
     """
     made: list[socket.socket] = []
     missing: OSError | None = None
@@ -116,7 +116,7 @@ def _is_address(host: str) -> bool:
 
 
 def _bound(family: int, kind: int, protocol: int, address: Any) -> socket.socket:
-    """A socket bound as asyncio binds it. Raises `OSError`."""
+    """Return a socket bound with asyncio's options. Raises `OSError`."""
     made = socket.socket(family, kind, protocol)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -131,34 +131,34 @@ def _bound(family: int, kind: int, protocol: int, address: Any) -> socket.socket
 
 
 class RealSmallFiles:
-    """Small files by plain Python, on every system that clients run on."""
+    """Small files through Python's standard library, portable to every platform of the clients."""
 
     def read_file(self, path: str) -> bytes | None:
-        """The content, or None when there is no such file."""
+        """Return the content, or None if the file does not exist."""
         try:
             return Path(path).read_bytes()
         except FileNotFoundError:
             return None
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Replace the whole file; the old content stays as `path`.bak."""
+        """Replace the file and sync it. `path`.bak then has the old content."""
         fresh = path + ".tmp"
         with open(fresh, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        # Crash here: the old content stays. Crash after the first rename: readers take the .bak.
+        # A crash here leaves the old content. After a crash behind the first rename, readers use the .bak file.
         if os.path.exists(path):
             os.replace(path, path + ".bak")
         os.replace(fresh, path)
 
     def make_dir(self, path: str) -> None:
-        """Make a folder and those above it."""
+        """Create a folder and its parents."""
         os.makedirs(path, exist_ok=True)
 
 
 class RealWorld:
-    """This machine."""
+    """The real host."""
 
     def __init__(self) -> None:
         self._random = random.SystemRandom()
@@ -166,22 +166,23 @@ class RealWorld:
 
     @property
     def random(self) -> random.Random:
-        """Random numbers of the operating system."""
+        """Random number generator of the operating system."""
         return self._random
 
     @property
     def files(self) -> SmallFiles:
-        """The machine's files."""
+        """The host's files."""
         return self._small_files
 
-    # Static, so that a bound one is the function itself: each message asks for the time.
+    # Static, so that a lookup returns the function itself and no bound method: every message reads the time.
     wall_ns = staticmethod(time.time_ns)
     wall_ms = staticmethod(now_ms)
     monotonic = staticmethod(time.monotonic)
     process_id = staticmethod(os.getpid)
 
     def own_ip(self) -> str:
-        """Return the address of the interface used towards other machines. Sends nothing."""
+        """Return the address of the interface used to reach other hosts, or 127.0.0.1 if there is none. Sends no
+        packet."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
                 probe.connect((_NO_ROUTE_ADDRESS, 9))
@@ -190,16 +191,16 @@ class RealWorld:
                 return "127.0.0.1"
 
     def resolve(self, host: str) -> str:
-        """The first address that the resolver of this machine gives."""
+        """Return the first address from the host's resolver."""
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
 
     def bind(self, host: str, port: int) -> BoundPort:
-        """Take a TCP port of this machine."""
+        """Bind a TCP port of this host."""
         return RealPort(host, port)
 
     async def connect(self, make: Callable[[], P], host: str, port: int, tls: ssl.SSLContext | None) -> P:
-        """Connect by TCP, and by TLS where a context is given."""
-        made: Any = make  # asyncio's stubs want a protocol of theirs
+        """Connect with TCP, or with TLS if a context is given."""
+        made: Any = make  # asyncio's stubs require an asyncio protocol
         loop = asyncio.get_running_loop()
         if _is_address(host):
             _, protocol = await loop.create_connection(made, host, port, ssl=tls)
@@ -215,17 +216,17 @@ class RealWorld:
         return found
 
     def pool(self, threads: int, name: str) -> Executor:
-        """A pool of threads."""
+        """Return a thread pool."""
         return ThreadPoolExecutor(threads, thread_name_prefix=name)
 
     def worker(self, name: str) -> Worker:
-        """A daemon thread."""
+        """Return a daemon thread that runs jobs."""
         return RealWorker(name)
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
-        """`asyncio.to_thread`."""
+        """Call a function with `asyncio.to_thread`."""
         return await asyncio.to_thread(work, *arguments)
 
 
 THE_WORLD: Final = RealWorld()
-"""What clients use unless they are given another; it has no state that they could share."""
+"""Default environment of clients. Stateless, so clients can share it."""

@@ -1,4 +1,4 @@
-"""Ends background tasks."""
+"""Cancels background tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks, and wait until all of them have ended. Their results and errors are dropped."""
+    """Cancel tasks and wait until all of them have finished. Ignores their results and exceptions."""
     ending = list(tasks)
     for task in ending:
         task.cancel()
