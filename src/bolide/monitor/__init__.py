@@ -1,1 +1,1 @@
-"""The HTTP pages for monitoring systems: /metrics, /healthz and /readyz, served by a separate thread."""
+"""HTTP pages for monitoring systems: /metrics, /healthz and /readyz, served by a separate thread."""

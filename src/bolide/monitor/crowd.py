@@ -1,6 +1,6 @@
-"""Limits the connections of a port for pages: a new one closes the oldest that waits for its peer.
+"""Limits the connections of the monitoring port: above the limit, the oldest one that waits for its peer is closed.
 
-Otherwise a peer could open connections without a request until no other peer can connect. A proper peer sends its
+Otherwise a peer could open connections without a request until no other peer can connect. A well-behaved peer sends its
 request immediately, so its connection is among the newest.
 """
 
@@ -15,15 +15,15 @@ class Crowded(Protocol):
 
     @property
     def number(self) -> int:
-        """Order of the connections: the smallest number closes first."""
+        """Order of the connections: the one with the smallest number is closed first."""
 
     @property
     def waits(self) -> bool:
-        """Whether the connection waits for its peer: for more of a request, or for room to write a response."""
+        """Whether the connection waits for its peer to send the rest of a request or to read a response."""
 
     @property
     def closing(self) -> bool:
-        """Whether the connection is already closing. `make_room` ignores it then."""
+        """Whether the connection is already closing, so that `make_room` ignores it."""
 
     def abort(self) -> None:
         """Close the connection without waiting for its peer."""

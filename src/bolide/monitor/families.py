@@ -1,5 +1,5 @@
-"""Builds the metric families for Prometheus at each scrape, with the official client library, from integers that the
-process maintains anyway.
+"""Builds the metric families for Prometheus at each scrape, from integers that the process maintains anyway. Uses the
+official client library.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Families:
     def histogram(
         self, name: str, text: str, bounds: Sequence[int], counts: Sequence[int], total: float, *, unit: float
     ) -> None:
-        """Add a histogram. `counts` has one item more than `bounds`. `unit` is the factor from `bounds` and `total` to
-        the unit of the metric."""
+        """Add a histogram. `counts` has one item more than `bounds`, for values above the last bound. `bounds` and
+        `total` are multiplied by `unit` to convert them to the unit of the metric."""
         seen = 0
         for bound, count in zip(bounds, counts, strict=False):
             seen += count

@@ -19,16 +19,16 @@ class Pulse:
     def __init__(
         self, soon: Callable[..., object], monotonic: Callable[[], float], patience: float = PATIENCE_S
     ) -> None:
-        """Takes the node's `loop.call_soon_threadsafe` as `soon`. `patience` is the timeout in seconds."""
+        """`soon` is `call_soon_threadsafe` of the node's loop. `patience` is the timeout in seconds."""
         self._patience = patience
         self._soon = soon
         self._monotonic = monotonic
         self._answered = asyncio.Event()
         self._asked: float | None = None
-        """Monotonic time of the pending probe in seconds."""
+        """Monotonic time in seconds when the pending probe started, or None if no probe is pending."""
 
     async def stuck(self) -> str:
-        """Return a sentence why the loop is unresponsive, or "" if it responds in time."""
+        """Return why the loop is unresponsive, as a clause for the page, or "" if it responds in time."""
         if self._asked is None:
             self._asked = self._monotonic()
             self._answered = asyncio.Event()
@@ -45,7 +45,7 @@ class Pulse:
         return ""
 
     def _hear(self, asker: asyncio.AbstractEventLoop) -> None:
-        """Report back. Runs on the node's loop."""
+        """Report to the loop of the prober that this loop is alive. Runs on the node's loop."""
         if not asker.is_closed():
             asker.call_soon_threadsafe(self._alive)
 
@@ -55,19 +55,20 @@ class Pulse:
 
 
 class Health:
-    """The two pages. `troubles` returns the reasons why clients should not use the node; it must be thread-safe."""
+    """The pages /healthz and /readyz. `troubles` returns the reasons why clients should not use the node. It must be
+    thread-safe."""
 
     def __init__(self, pulse: Pulse, troubles: Callable[[], list[str]]) -> None:
         self._pulse = pulse
         self._troubles = troubles
 
     async def alive(self, request: Request) -> PageAnswer:
-        """Return /healthz: status 503 if only a restart would help."""
+        """Return the page /healthz, with status 503 if only a restart would help."""
         stuck = await self._pulse.stuck()
         return said(503, stuck) if stuck else said(200, "alive")
 
     async def ready(self, request: Request) -> PageAnswer:
-        """Return /readyz: status 503 while clients should use another node, with one line per reason."""
+        """Return the page /readyz: status 503 with one line per reason while clients should use another node."""
         stuck = await self._pulse.stuck()
         troubles = [stuck] if stuck else self._troubles()
         return said(503, *troubles) if troubles else said(200, "ready")

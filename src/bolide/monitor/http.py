@@ -1,5 +1,5 @@
-"""Minimal HTTP for scrapers: one GET or HEAD request per connection, without I/O. Rejects heads that are too long or
-malformed; `server` limits time and connections.
+"""Minimal HTTP for scrapers, without I/O: one GET or HEAD request per connection. Rejects heads that are too long or
+malformed. The module `server` limits time and connections.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PageAnswer:
     content_type: str = PLAIN
 
     def encode(self, without_body: bool = False) -> bytes:
-        """Return the response as bytes. The connection must be closed after it."""
+        """Return the response as bytes. The caller must close the connection after sending them."""
         head = (
             f"HTTP/1.1 {self.status} {REASONS[self.status]}\r\n"
             f"Content-Type: {self.content_type}\r\n"
@@ -67,7 +67,7 @@ class BadRequest(Exception):
 
 def parse_request(data: bytes) -> Request | None:
     """Return the request at the start of `data`, or None if its head is incomplete. Raises `BadRequest` if the head is
-    invalid, too long or announces a body."""
+    invalid or too long, or if the request has a body."""
     end = data.find(b"\r\n\r\n")
     if end > HEAD_BYTES or (end < 0 and len(data) > HEAD_BYTES):
         raise BadRequest(said(431, f"the head of the request is longer than {HEAD_BYTES} bytes"))

@@ -1,7 +1,8 @@
 """Serves a port for monitoring from a separate thread and event loop, so that it responds while the node's loop hangs.
 
-Each connection serves one request. A peer has 5 s to send it and 10 s to read the response. At most 128 connections and
-16 unread responses are open; each further one closes the oldest connection that waits for its peer (`crowd`).
+Each connection serves one request. A peer has 5 s to send it and 10 s to read the response. At most 128 connections may
+be open, and 16 of them may have unread responses. Above a limit, the oldest one that waits for its peer is closed
+(`crowd`).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class MonitorServer:
         self._stop: asyncio.Event | None = None
 
     async def start(self) -> None:
-        """Start the thread, and return when it accepts connections. Raises the exception of `port.serve`."""
+        """Start the thread, and return once it accepts connections. Raises the exception of `port.serve`."""
         here = asyncio.get_running_loop()
         begun: asyncio.Future[Exception | None] = here.create_future()
 
@@ -82,7 +83,7 @@ class MonitorServer:
             raise error
 
     async def stop(self) -> None:
-        """Close the port and all connections, and end the thread. A second call does nothing."""
+        """Close the port and all connections, and stop the thread. A second call does nothing."""
         loop, stop = self._loop, self._stop
         if loop is not None and stop is not None:
             loop.call_soon_threadsafe(stop.set)
@@ -136,7 +137,8 @@ class PageConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
         self.number = next(server.numbers)
-        """The smallest number closes first. A connection gets a new number when its response is written."""
+        """Order in which connections are closed, smallest first. A connection gets a new number when its response is
+        written."""
         self._aborted = False
         self.answered = False
         """Whether the response is written. The connection remains open until the peer has read it."""
@@ -152,7 +154,7 @@ class PageConnection(asyncio.Protocol):
         return self._aborted
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the timeout, and close a connection if there are too many: this one if no other waits."""
+        """Start the timeout. If there are too many connections, close one: this one if no other waits for its peer."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._server.connections.add(self)

@@ -1,6 +1,6 @@
-"""Shares a slow page between concurrent requests, and leaves the thread free between two pages.
+"""Shares a slow page between concurrent requests, and keeps the thread idle for some time after each page.
 
-The monitoring thread builds a page without interruption. Without this class, a few scrapers in a row would block
+The monitoring thread builds a page without interruption. Without this class, a few scrapes in a row would block
 /healthz, and a liveness probe would restart a healthy process.
 """
 
@@ -14,10 +14,10 @@ from bolide.monitor.server import Page
 
 
 class SharedPage:
-    """Calls `inner` once for all pending requests. Afterwards, pauses for as long as the page took."""
+    """Calls `inner` once for all pending requests. After each page, pauses for as long as the page took."""
 
     def __init__(self, inner: Page, kind: Callable[[Request], str], monotonic: Callable[[], float]) -> None:
-        """Shares a page between requests with equal `kind`, which must have few values for any input of peers."""
+        """Requests for which `kind` returns equal values share a page. It must return few values for any peer input."""
         self._inner = inner
         self._kind = kind
         self._monotonic = monotonic
