@@ -1,7 +1,7 @@
 """Interface between a controller and the engine that stores its decisions and elects the lead controller.
 
 Every decision is one compare-and-set of one broker set. It is valid once `change` has returned its revision. The engine
-rejects a write of a controller that has lost the leadership, however late the write arrives.
+rejects a write of a controller that has lost the leadership, even if the write was sent earlier and arrives late.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Kept(NamedTuple):
 
 
 class ConsensusStore(Protocol):
-    """The engine. Methods are called on the loop; they raise `StoreUnavailable` and `LeadershipLost`."""
+    """The engine. Call its methods on the event loop. They raise `StoreUnavailable` and `LeadershipLost`."""
 
     @property
     def leadership(self) -> Leadership:
@@ -61,16 +61,16 @@ class ConsensusStore(Protocol):
         """Whether the engine is reachable: its last operation succeeded. Thread-safe."""
 
     async def lead(self) -> None:
-        """Return once this controller leads."""
+        """Wait until this controller is the leader."""
 
     async def deposed(self) -> None:
-        """Return once this controller is no longer certain to be the leader."""
+        """Wait until it is no longer certain that this controller is the leader."""
 
     async def load(self) -> dict[str, Kept]:
-        """Return all sets by name. Raises `StateDamaged`."""
+        """Return all sets by name. Raises `StateDamaged` if a stored set cannot be read."""
 
     async def change(self, value: ReplicaSet, expected: int) -> int:
         """Compare-and-set: store the set if its revision is `expected` (0 for a new set). Return the new revision."""
 
     async def stop(self) -> None:
-        """Resign the leadership, so that another controller need not wait, and release all resources."""
+        """Resign the leadership, so that another controller can lead immediately, and release all resources."""

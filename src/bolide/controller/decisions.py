@@ -1,6 +1,7 @@
 """Decisions about a broker set, one function per request code (ReplicasInfoManager.java).
 
-Each function gets the stored set or None, and the live replicas, and returns a `SetDecision`. It modifies no argument.
+Each of these functions takes the stored set, or None if there is none, and returns a `SetDecision`. Most also take the
+live replicas of the set. Arguments are not modified.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ class SetDecision(NamedTuple):
     body: Body | None = None
     after: ReplicaSet | None = None
     new_master: bool = False
-    """Whether to notify the live replicas."""
+    """Whether to notify the live replicas of the master."""
     waits: ElectionWait | None = None
     """Reason why an election has not finished."""
 
 
 Decide = Callable[[ReplicaSet | None, int], SetDecision]
-"""(stored set, now) -> decision"""
+"""Takes the stored set, or None, and the time in ms. Returns the decision."""
 
 
 def known(one: ReplicaSet | None) -> bool:
@@ -67,7 +68,10 @@ def in_sync_body(one: ReplicaSet) -> SyncStateSet:
 def alter_in_sync(
     one: ReplicaSet | None, living: Living, header: AlterSyncStateSetRequestHeader, body: SyncStateSet, life: str = ""
 ) -> SetDecision:
-    """1001: change the in-sync set at the request of its master. Java's checks come first, in its order."""
+    """1001: change the in-sync set at the request of its master. Makes Java's checks in Java's order.
+
+    `life`: token of the requesting broker. A broker with an outdated token is rejected.
+    """
     failed = codes.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
     if one is None or not one.replicas:
         return SetDecision(failed, "Broker metadata is not existed")
@@ -153,7 +157,8 @@ def elect_master(
 
 
 def _former(one: ReplicaSet, found: int) -> tuple[int, ...]:
-    """Return the members that stay electable until the new master takes office. RocketMQ's do not report that."""
+    """Return the members that remain electable until the new master takes office. Empty if the new master is a
+    RocketMQ broker, which does not report that it takes office."""
     if found not in one.electable or len(one.electable) == 1 or not one.replicas[found].life:
         return ()
     return one.electable
@@ -164,8 +169,8 @@ def _without_master(one: ReplicaSet) -> ReplicaSet:
 
 
 def _office(one: ReplicaSet, living: Living, found: int, terms: Terms) -> Office:
-    """Return the new office. If the new master's log ends before the confirmed offset, the offset is lowered to its
-    end."""
+    """Return the office of a new master. If its log may be incomplete, the confirmed offset is at most the end of that
+    log."""
     heartbeat = living.get(found)
     confirmed = terms.confirmed
     if heartbeat is not None and not steady(one, found, heartbeat):
@@ -174,7 +179,8 @@ def _office(one: ReplicaSet, living: Living, found: int, terms: Terms) -> Office
 
 
 def noted(one: ReplicaSet, office: Office | None) -> ReplicaSet:
-    """Return the set with this office of its master, or the same set if it has a newer one or this one."""
+    """Return the set with this office, or the set itself if its office is the same or newer, or if it has no
+    replicas."""
     if office is None or not one.replicas:
         return one
     kept = one.office
@@ -184,7 +190,7 @@ def noted(one: ReplicaSet, office: Office | None) -> ReplicaSet:
 
 
 def waiting(one: ReplicaSet, waits: ElectionWait) -> str:
-    """Return a text on why an election waits and what an operator can do."""
+    """Return a text that explains why an election waits and what an operator can do."""
     members = ", ".join(f"{broker_id} ({one.address_of(broker_id)})" for broker_id in waits.missing)
     text = f"the election waits for {members or 'an operator'}"
     if waits.short_of != NOT_KNOWN:
@@ -196,7 +202,7 @@ def waiting(one: ReplicaSet, waits: ElectionWait) -> str:
 
 
 def stranger_as(one: ReplicaSet, broker_id: int | None, life: str) -> str:
-    """Return why a request does not come from the replica that it names, or "" if it does."""
+    """Return why a request with the token `life` is not from this replica, or "" if it is."""
     replica = None if broker_id is None else one.replicas.get(broker_id)
     if replica is None or replica.life in ("", life):
         return ""
@@ -229,7 +235,7 @@ def _master_header(one: ReplicaSet) -> ElectMasterResponseHeader:
 
 
 def next_id(one: ReplicaSet | None) -> int:
-    """1012: the id that a new broker may apply for."""
+    """1012: return the id that a new broker may apply for."""
     return FIRST_ID if one is None else one.next_id
 
 
@@ -278,9 +284,9 @@ def not_a_sign_of(one: ReplicaSet, broker_id: int, address: str, life: str) -> s
 def register(
     one: ReplicaSet | None, living: Living, header: RegisterBrokerToControllerRequestHeader, claims: Claims = NO_CLAIMS
 ) -> SetDecision:
-    """1003: store the address of a broker, and return its master if that is alive.
+    """1003: store the address of a broker. The response contains the master of the set if that is alive.
 
-    An id belongs to one address at a time, and to the store that registered it last.
+    An id belongs to one address at a time, and to the store that last registered with it.
     """
     name, wanted, address = header.broker_name, header.broker_id, header.broker_address
     answer = RegisterBrokerToControllerResponseHeader(cluster_name=header.cluster_name, broker_name=name)
@@ -305,10 +311,10 @@ def register(
     now_is = replace(replica, address=address or replica.address, life=claims.life or replica.life, fresh=False)
     after = None if now_is == replica else replace(one, replicas={**one.replicas, wanted: now_is})
     if wanted == one.master and started:
-        # A master that registers has restarted, so it may have lost a part of its log and must be elected again.
+        # A master that registers has restarted. It may have lost a part of its log, so it must be elected again.
         after = _without_master(after or one)
     elif one.master is not None and started and not replica.fresh:
-        # A request of the master that has not arrived yet may count on bytes that this start no longer has.
+        # A request of the master that is still in flight may rely on bytes that this broker lost at its restart.
         after = replace(after or one, in_sync_epoch=one.in_sync_epoch + 1)
     now = one if after is None else after
     if now.master in living:
@@ -322,7 +328,8 @@ def register(
 def _take_office(
     one: ReplicaSet, master: int, claims: Claims, answer: RegisterBrokerToControllerResponseHeader
 ) -> SetDecision:
-    """1003 from a replica that starts to lead an epoch. After this, no other member can be elected without it."""
+    """1003 from a replica that takes office as the master of an epoch. The members of the set before its election are
+    no longer electable after this."""
     if (one.master, one.master_epoch) != (master, claims.leads):
         remark = f"replica {master} of {one.name} is not the master of epoch {claims.leads}"
         return SetDecision(codes.CONTROLLER_INVALID_MASTER, remark, answer)
@@ -331,9 +338,9 @@ def _take_office(
 
 
 def clean(one: ReplicaSet | None, living: Living, header: CleanControllerBrokerDataRequestHeader) -> SetDecision:
-    """1011: remove replicas or the whole set. Live replicas are removed only if the request says so.
+    """1011: remove replicas or the whole set. Removes live replicas only if the request allows it.
 
-    Java drops the epochs of a set whose last in-sync replica is removed. Here they are kept.
+    Java drops the epochs of a set when its last in-sync replica is removed. Bolide keeps them.
     """
     invalid = codes.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
     name, listed = header.broker_name, header.broker_controller_ids_to_clean or ""
@@ -366,7 +373,7 @@ def clean(one: ReplicaSet | None, living: Living, header: CleanControllerBrokerD
 
 
 def read_ids(body: SyncStateSet) -> SyncStateSet:
-    """Return the body of 1001. Raises `BodyError` if it has too many replicas."""
+    """Return the body of a 1001 request. Raises `BodyError` if it has more than `MOST_REPLICAS` replicas."""
     if len(body.sync_state_set) > MOST_REPLICAS:
         raise BodyError(f"a set has at most {MOST_REPLICAS} replicas, not {len(body.sync_state_set)}")
     return body

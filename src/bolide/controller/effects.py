@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ClosePeer(NamedTuple):
-    """Close a connection, because its broker sends no heartbeats."""
+    """Close the connection of a broker that has stopped sending heartbeats."""
 
     channel_id: int
     reason: str
@@ -22,7 +22,7 @@ class TellReplica(NamedTuple):
 
 
 class KeepControllerSettings(NamedTuple):
-    """Write these settings, by Java key, to the settings file of the controller. Other lines are kept."""
+    """Write these settings, by Java key, to the settings file of the controller. Other lines remain unchanged."""
 
     changes: dict[str, str]
 

@@ -1,8 +1,8 @@
-"""Elects the master of a set (DefaultElectPolicy.java), and waits for members after a full stop.
+"""Elects the master of a set (DefaultElectPolicy.java), and waits for members after all of them were down.
 
-A member of the last in-sync set that has run without interruption since it joined has all confirmed messages: a
+A member of the last in-sync set that has run without interruption since it joined has all confirmed messages, so a
 failover elects such a member immediately. A member that returned may have lost a part of its log, or may be an older
-copy. If only such members are left, the election waits for all of them, and the longest log wins: logs with the same
+copy. If only such members are left, the election waits for all of them, and the longest log wins. Logs with the same
 newest epoch have equal bytes, so the longest contains the others. RocketMQ elects the member that returns first.
 """
 
@@ -20,18 +20,18 @@ Living = Mapping[int, Heartbeat]
 
 
 class Terms(NamedTuple):
-    """Inputs of an election besides the set and its live replicas."""
+    """Inputs of an election, in addition to the set and its live replicas."""
 
     designated: int | None = None
-    """Elect only this replica: an operator chose it."""
+    """Replica that an operator chose; only this one can be elected. None if an operator chose none."""
     unclean: bool = False
-    """Whether a replica that may lack acknowledged messages can be elected."""
+    """Whether a replica that may lack acknowledged messages is electable."""
     waited: int = 0
     """Milliseconds since the first member returned to a set without a master."""
     longest_wait: int = 0
     """Milliseconds after which the election stops waiting for missing members; 0: no limit."""
     confirmed: int = NOT_KNOWN
-    """Offset below which the set confirmed messages, as far as the controller knows."""
+    """Highest confirm offset of the set that the controller has received, or NOT_KNOWN."""
     synced: bool = False
     """Whether messages below `confirmed` were on disk when they were acknowledged."""
 
@@ -53,14 +53,14 @@ class Choice(NamedTuple):
 
 
 def elect(one: ReplicaSet, alive: Living, terms: Terms) -> Choice:
-    """Elect a live in-sync replica.
+    """Elect a live in-sync replica, or any live replica if there is none and `terms` allow it.
 
     A master that never left remains the master unless another replica is designated. Members that never left precede
-    members that returned. Among equals the newest epoch wins, then the longest log, then the lowest priority number.
+    members that returned. Among equals, the newest epoch wins, then the longest log, then the lowest priority number.
     """
     members = {broker_id: alive[broker_id] for broker_id in one.electable if broker_id in alive}
     if terms.designated is not None:
-        # An operator who gave up the last member in sync has to choose among the others.
+        # An operator who has removed the last in-sync member must choose one of the other replicas.
         allowed: Iterable[int] = alive if terms.unclean or not one.electable else members
         return Choice(terms.designated if terms.designated in allowed else None)
     never_left = {broker_id: each for broker_id, each in members.items() if steady(one, broker_id, each)}
@@ -82,8 +82,8 @@ def _returned(one: ReplicaSet, members: Living, terms: Terms) -> Choice:
     if missing:
         allowed = over and (bool(whole) or terms.unclean)
     else:
-        # No member can have a longer log. Without sync, a power failure explains a short log. With sync, the cause is
-        # another fault, for example an older copy of a disk.
+        # No other member can have a longer log. If messages were acknowledged before they were on disk, a power failure
+        # explains the short log. Otherwise there is another cause, for example an older copy of a disk.
         allowed = bool(whole) or terms.unclean or not terms.synced
     if allowed:
         return Choice(best)

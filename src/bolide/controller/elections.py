@@ -1,4 +1,4 @@
-"""Decides elections, and remembers while the controller leads which of them wait, since when, and their results."""
+"""Decides elections and counts their results. Tracks pending elections while this controller is the leader."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Elections:
         self._live = live
         self._settings = settings
         self.counts: Counter[tuple[str, str, str]] = Counter()
-        """Elections that were decided, by cluster, set and result, in the words of RocketMQ's metrics."""
+        """Number of finished elections by cluster, set and result. The results are labels of RocketMQ's metrics."""
         self.waiting: dict[str, ElectionWait] = {}
         """Sets whose election waits for members or for an operator."""
         self._vacant: dict[str, int] = {}
-        """Time of the first election of each set without a result, while it has no master."""
+        """Time of the first election without a result, by name of the set, for sets without a master."""
 
     def follow(self) -> None:
         """Called when another controller may be the leader. Clears all state except the counters."""
@@ -43,7 +43,7 @@ class Elections:
     def decide(
         self, one: ReplicaSet | None, now: int, asking: int | None, designate: bool, life: str | None
     ) -> SetDecision:
-        """Decide an election by `elect_master`. With `designate`, an operator chose the replica `asking`."""
+        """Decide an election with `elect_master`. `designate`: whether an operator chose the replica `asking`."""
         if one is None:
             return elect_master(one, {}, asking, Terms(), life)
         living = self._live.alive_in(one, now)
@@ -62,7 +62,7 @@ class Elections:
         )
 
     def decided(self, one: ReplicaSet, decision: SetDecision, now: int) -> str:
-        """Record the result of an election of a set. Return a text to log if the reason to wait has changed."""
+        """Record the result of an election. Return a text to log if it waits for a new reason, otherwise ""."""
         result = _RESULTS.get(decision.code)
         if result is None:
             return ""

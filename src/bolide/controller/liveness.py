@@ -1,4 +1,4 @@
-"""Tracks live brokers: their heartbeats, timeouts and connections. Kept in memory only.
+"""Tracks live brokers: their heartbeats, timeouts and connections. All state is in memory only.
 
 Brokers send their heartbeats to every controller, so that a new leader already has them.
 """
@@ -16,12 +16,12 @@ from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
 from bolide.remoting.replica_claims import Claims
 
 HEARTBEAT_TIMEOUT_MS: Final = 10_000
-"""Timeout of a broker that specifies none."""
+"""Heartbeat timeout of a broker that does not specify one."""
 LOWEST_PRIORITY: Final = 2**31 - 1
 
 
 class Identity(NamedTuple):
-    """A broker by the id that the controller gave it."""
+    """Identifies a broker by the id that the controller assigned."""
 
     cluster: str
     name: str
@@ -29,7 +29,7 @@ class Identity(NamedTuple):
 
 
 class Heartbeat:
-    """Last heartbeat of a broker. `since` is the time of the first one on its connection. Times are ms."""
+    """Last heartbeat of a broker. `since` is the time of the first heartbeat on its connection. Times are ms."""
 
     __slots__ = ("channel_id", "epoch", "joined", "last", "life", "max_offset", "priority", "since", "timeout")
 
@@ -43,7 +43,7 @@ class Heartbeat:
         self.priority = LOWEST_PRIORITY
         self.life = ""
         self.joined = False
-        """Whether it joined the set in sync, or became its master, since `since`."""
+        """Whether the broker has joined the in-sync set, or become its master, since `since`."""
 
     def alive(self, now: int) -> bool:
         """Return whether the last heartbeat has not timed out."""
@@ -68,7 +68,7 @@ class Liveness:
         if found is None and len(self._heard) >= self._most:
             return False
         if found is None or found.channel_id != channel_id or found.life != claims.life:
-            # On a new connection it may be a new process, whose log may differ.
+            # A new connection may be from a new process, whose log may differ.
             found = self._heard[who] = Heartbeat(channel_id, now)
             found.life = claims.life
         found.last = now
@@ -91,14 +91,14 @@ class Liveness:
             self._masters[place] = told
 
     def joined(self, one: ReplicaSet, broker_ids: Iterable[int]) -> None:
-        """Called for replicas that hold everything that the set confirmed, according to their master or an election."""
+        """Called when replicas have joined the in-sync set, so that they hold everything that the set has confirmed."""
         for broker_id in broker_ids:
             found = self._heard.get(Identity(one.cluster, one.name, broker_id))
             if found is not None and _fits(one, broker_id, found):
                 found.joined = True
 
     def office(self, one: ReplicaSet) -> Office | None:
-        """Return the last office of a set, with the reports of its master since the set was stored."""
+        """Return the last office of a set, updated with later reports of its master, or None if there is none."""
         office = one.office
         if office is None:
             if one.master is None:
@@ -120,7 +120,7 @@ class Liveness:
         return Counter((who.cluster, who.name) for who, found in list(self._heard.items()) if found.alive(now))
 
     def expire(self, now: int) -> dict[Identity, int]:
-        """Remove brokers whose heartbeat has timed out. Return them with their connections."""
+        """Remove brokers whose heartbeat has timed out. Return them with the ids of their connections."""
         gone = {who: found.channel_id for who, found in self._heard.items() if not found.alive(now)}
         for who in gone:
             del self._heard[who]
@@ -135,8 +135,8 @@ class Liveness:
 
 
 def with_report(office: Office, told: Office | None) -> Office:
-    """Return the last report of a master if its confirm offset is higher than in the stored office, else the stored
-    office."""
+    """Return the last report of a master if it is from the same office and has a higher confirm offset, otherwise the
+    stored office."""
     if told is None or (told.master, told.epoch) != (office.master, office.epoch):
         return office
     return told if told.confirmed > office.confirmed else office
@@ -145,7 +145,7 @@ def with_report(office: Office, told: Office | None) -> Office:
 def steady(one: ReplicaSet, broker_id: int, heartbeat: Heartbeat) -> bool:
     """Return whether an in-sync member has run without interruption since it joined, so that its log is complete.
 
-    For a broker that sends no token, this is judged by its connection to this controller.
+    For a broker that sends no token, an interruption means a new connection to this controller.
     """
     replica = one.replicas[broker_id]
     return replica.joined == replica.life if replica.life else heartbeat.joined

@@ -160,7 +160,7 @@ class ControllerOptions(GuardedDaemonOptions, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Texts for the log at the start."""
+        """Warnings to log at startup."""
         return self.warnings_of(self.bind_address, "join a broker set, become its master and remove sets")
 
 
@@ -168,5 +168,5 @@ class ControllerSettings(LiveOptions[ControllerOptions]):
     """Current settings. Code 1009 replaces the object when it changes settings."""
 
     def listed(self) -> str:
-        """Return the keys that may not be changed at run time."""
+        """Return the keys that may not be changed at run time, separated by `;`."""
         return self.options.config_black_list

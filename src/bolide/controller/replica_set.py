@@ -20,8 +20,8 @@ class StateDamaged(LocalError):
 
 
 class Replica(Struct, frozen=True, rename="camel"):
-    """One broker. `check_code`: `address;ms`, with which it applied for its id. Only the same code gets the id
-    again."""
+    """One broker. `check_code` is the code `address;ms` with which it applied for its id. A later request gets the same
+    id only with the same code."""
 
     address: str
     check_code: str
@@ -31,26 +31,27 @@ class Replica(Struct, frozen=True, rename="camel"):
     Each start replaces the token, so an older copy or a clone of the store folder has an outdated one.
     """
     joined: str = ""
-    """The token when this replica last joined the set in sync, or became its master."""
+    """The token of this replica when it last joined the in-sync set or became its master."""
     fresh: bool = False
-    """Whether it has never registered, so that no master can have counted on its log."""
+    """Whether the replica has never registered, so that no master can have relied on its log."""
 
 
 class Office(Struct, frozen=True, rename="camel"):
-    """The last elected master of a set, and the offset that the set has confirmed since the election."""
+    """Term of the last elected master of a set, with its confirm offset."""
 
     master: int
     epoch: int
     confirmed: int = NOT_KNOWN
-    """Log offset below which every replica in sync held the log, as far as masters whose sends wait have reported."""
+    """Offset below which every in-sync replica holds the log, or NOT_KNOWN. Reported by a master whose sends wait for
+    its slaves."""
     synced: bool = False
-    """Whether that was on disk when it was acknowledged."""
+    """Whether the log below `confirmed` was on disk when its messages were acknowledged."""
 
 
 class ReplicaSet(Struct, frozen=True, rename="camel", kw_only=True):
-    """The replicas of one broker name. Immutable: a decision creates a new object.
+    """The broker set with one broker name. Immutable: a decision creates a new object.
 
-    A removed set is kept without replicas: epochs and ids must not restart while a broker may still have the old ones.
+    A removed set remains, without replicas: epochs and ids must not restart while a broker may still have the old ones.
     """
 
     cluster: str
@@ -69,7 +70,7 @@ class ReplicaSet(Struct, frozen=True, rename="camel", kw_only=True):
     """Members of the set before the last election. They remain electable until the elected replica takes office,
     because it has confirmed no message yet. Empty after that."""
     office: Office | None = None
-    """None before the first election, and in a set that an older controller stored."""
+    """The last office. None before the first election, and in a set that was stored by an older controller."""
 
     @property
     def electable(self) -> tuple[int, ...]:

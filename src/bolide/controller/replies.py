@@ -1,4 +1,4 @@
-"""Responses that several requests to a controller share."""
+"""Responses shared by several requests to a controller."""
 
 from __future__ import annotations
 

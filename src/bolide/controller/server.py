@@ -1,7 +1,7 @@
 """A controller without sockets: maps requests, closed connections and timer ticks to responses and effects.
 
 Serves codes 904, 1001 to 1006 and 1009 to 1013 (ControllerRequestProcessor.java). A request that may change a set
-returns an `Open`: the owner calls `decide`, stores the result in the engine, and then calls `kept`.
+returns an `Open`: the caller runs its `decide`, stores the result in the engine, and then calls `kept`.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from bolide.remoting.unsupported import unsupported
 NO_BROKER: Final = -1
 """Broker id of an election that no broker requested."""
 KEEP_CONFIRMED_MS: Final = 60_000
-"""Interval at which confirm offsets are stored. Every decision about a set also stores its offset. So the offset at the
-time when its brokers stopped is known exactly, except after a power failure of the controller."""
+"""Interval at which confirm offsets are stored. Every decision about a set also stores its offset. So the stored offset
+is exact once the brokers of the set have stopped, unless the controller also has a power failure."""
 MAX_NAME: Final = 1024
-"""Maximum characters of a name, an address or a check code. Real ones have at most a quarter of that."""
+"""Maximum number of characters of a name, an address or a check code. Real ones are at most a quarter as long."""
 
 
 class Open(NamedTuple):
@@ -68,7 +68,7 @@ class Engine(Protocol):
 
     @property
     def leadership(self) -> Leadership:
-        """The leadership as far as this controller knows."""
+        """The current leadership, as far as this controller knows."""
 
     @property
     def leads(self) -> bool:
@@ -81,7 +81,7 @@ class Controller:
     def __init__(self, options: ControllerOptions, engine: Engine) -> None:
         self.settings = ControllerSettings(options)
         self.sets: dict[str, Kept] = {}
-        """All sets as the engine holds them, while this controller leads."""
+        """All sets by name, as stored by the engine. Empty unless this controller is the leader."""
         self.live = Liveness(options.max_brokers)
         self.table: RequestTable[int, Answer] = RequestTable()
         self.table.add("Controller", self.routes())
@@ -155,18 +155,18 @@ class Controller:
             ),
         ]
 
-    # ---- called by the owner
+    # ---- called by the node
 
     @property
     def leads(self) -> bool:
-        """Whether it serves requests about sets. Evaluated for each request, because the process may have been
-        suspended."""
+        """Whether this controller serves requests about sets. Evaluated for each request, because the process may have
+        been suspended."""
         return self._loaded and self._engine.leads
 
     def handle(self, channel_id: int, remote: str, command: Command, now: int) -> Answer | None:
         """Handle a request. Return a response, an `Open`, or None for a response or a completed oneway request.
 
-        `channel_id`: id of the connection, never reused. `remote`: its address, for remarks. `now`: ms since the epoch.
+        `channel_id`: id of the connection, never reused. `remote`: peer, for remarks. `now`: ms since the epoch.
         """
         if command.is_response:
             return None
@@ -209,7 +209,7 @@ class Controller:
             return
         before = self.sets.get(after.name)
         self.sets[after.name] = Kept(after, revision)
-        # A master adds only replicas that have its whole log, and the set uses the new master's log.
+        # A master adds only replicas that have its whole log. After an election, the set has the new master's log.
         known = before.value.in_sync if before is not None and not decision.new_master else ()
         self.live.joined(after, set(after.in_sync) - set(known))
         if decision.new_master and self.settings.options.notify_broker_role_changed:
@@ -225,20 +225,20 @@ class Controller:
                 self._effects.append(TellReplica(addr, codes.NOTIFY_BROKER_ROLE_CHANGED, header.to_ext(), body))
 
     def election(self, name: str) -> Open:
-        """Return the election that the controller starts when the master of a set has failed."""
+        """Return the request for an election, which the controller starts when the master of a set has failed."""
         return self._noting(name, lambda one, now: self.elections.decide(one, now, None, False, None), elects=True)
 
     def note_confirmed(self, name: str) -> Open:
-        """Store the confirmed offset of a set."""
+        """Return a request that stores the confirm offset of a set."""
         return self._noting(name, lambda one, now: SetDecision(codes.SUCCESS, after=one), elects=False)
 
     def decided(self, opened: Open, decision: SetDecision, now: int) -> str:
-        """Record a stored decision. Return a text to log if the reason why an election waits has changed."""
+        """Record a stored decision. Return a text to log if an election waits for a new reason, otherwise ""."""
         found = self.sets.get(opened.name)
         return self.elections.decided(found.value, decision, now) if opened.elects and found is not None else ""
 
     def channel_closed(self, channel_id: int, now: int) -> None:
-        """Called when a connection closes: remove the brokers whose heartbeats arrived on it."""
+        """Called when a connection closes. Removes the brokers whose last heartbeat arrived on it."""
         for who in self.live.channel_closed(channel_id):
             self._gone(who)
 
@@ -247,8 +247,8 @@ class Controller:
         return min(self._next_expiry, self._next_scan, self._next_keep) if self.leads else self._next_expiry
 
     def tick(self, now: int) -> None:
-        """Remove brokers without heartbeats, start elections of sets whose master has failed, and store confirm
-        offsets."""
+        """Do due work: remove brokers without heartbeats, start elections in sets whose master has failed, and store
+        confirm offsets."""
         options = self.settings.options
         if now >= self._next_expiry:
             self._next_expiry = now + options.scan_not_active_broker_interval
@@ -276,7 +276,7 @@ class Controller:
     # ---- requests
 
     def on_heartbeat(self, channel_id: int, command: Command, header: BrokerHeartbeatRequestHeader, now: int) -> Answer:
-        """BROKER_HEARTBEAT."""
+        """Handle BROKER_HEARTBEAT."""
         if header.broker_id is None:
             return make_response(command, codes.CONTROLLER_INVALID_REQUEST, "Heart beat with empty brokerId")
         if max(len(header.cluster_name), len(header.broker_name)) > MAX_NAME:
@@ -292,7 +292,7 @@ class Controller:
         return make_response(command, codes.SUCCESS, "Heart beat success")
 
     def on_alter(self, channel_id: int, command: Command, header: AlterSyncStateSetRequestHeader, now: int) -> Answer:
-        """CONTROLLER_ALTER_SYNC_STATE_SET."""
+        """Handle CONTROLLER_ALTER_SYNC_STATE_SET."""
         name = named(header.broker_name, "brokerName", command)
         body = decisions.read_ids(decode_body(command.body, SyncStateSet))
         life = claims_of(command.ext()).life
@@ -301,7 +301,7 @@ class Controller:
         )
 
     def on_elect(self, channel_id: int, command: Command, header: ElectMasterRequestHeader, now: int) -> Answer:
-        """CONTROLLER_ELECT_MASTER."""
+        """Handle CONTROLLER_ELECT_MASTER."""
         asking = None if header.broker_id == NO_BROKER else header.broker_id
         life = None if header.designate_elect else claims_of(command.ext()).life
         return self._open(
@@ -314,13 +314,13 @@ class Controller:
     def on_register(
         self, channel_id: int, command: Command, header: RegisterBrokerToControllerRequestHeader, now: int
     ) -> Answer:
-        """CONTROLLER_REGISTER_BROKER."""
+        """Handle CONTROLLER_REGISTER_BROKER."""
         name = named(header.broker_name, "brokerName", command)
         claims = claims_of(command.ext())
         return self._open(command, name, lambda one, at: decisions.register(one, self._living(one, at), header, claims))
 
     def on_apply_id(self, channel_id: int, command: Command, header: ApplyBrokerIdRequestHeader, now: int) -> Answer:
-        """CONTROLLER_APPLY_BROKER_ID."""
+        """Handle CONTROLLER_APPLY_BROKER_ID."""
         name = named(header.broker_name, "brokerName", command)
         cluster = named(header.cluster_name, "clusterName", command)
         code = named(header.register_check_code, "registerCheckCode", command)
@@ -332,13 +332,13 @@ class Controller:
     def on_clean(
         self, channel_id: int, command: Command, header: CleanControllerBrokerDataRequestHeader, now: int
     ) -> Answer:
-        """CLEAN_BROKER_DATA."""
+        """Handle CLEAN_BROKER_DATA."""
         return self._open(
             command, header.broker_name, lambda one, at: decisions.clean(one, self._living(one, at), header)
         )
 
     def on_next_id(self, channel_id: int, command: Command, header: GetNextBrokerIdRequestHeader, now: int) -> Answer:
-        """CONTROLLER_GET_NEXT_BROKER_ID."""
+        """Handle CONTROLLER_GET_NEXT_BROKER_ID."""
         if not self.leads:
             return not_leader(command)
         found = self.sets.get(named(header.broker_name, "brokerName", command))
@@ -352,7 +352,7 @@ class Controller:
     def on_replica_info(
         self, channel_id: int, command: Command, header: GetReplicaInfoRequestHeader, now: int
     ) -> Answer:
-        """CONTROLLER_GET_REPLICA_INFO."""
+        """Handle CONTROLLER_GET_REPLICA_INFO."""
         if not self.leads:
             return not_leader(command)
         found = self.sets.get(named(header.broker_name, "brokerName", command))
@@ -366,7 +366,7 @@ class Controller:
         return make_response(command, codes.SUCCESS, ext=answer.to_ext(), body=body)
 
     def on_metadata(self, channel_id: int, command: Command, now: int) -> Answer:
-        """CONTROLLER_GET_METADATA_INFO. Also served by controllers that are not the leader."""
+        """Handle CONTROLLER_GET_METADATA_INFO. Also served by controllers that are not the leader."""
         leadership = self._engine.leadership
         leader = leadership.leader
         answer = GetMetaDataResponseHeader(
@@ -379,7 +379,7 @@ class Controller:
         return make_response(command, codes.SUCCESS, ext=answer.to_ext())
 
     def on_in_sync(self, channel_id: int, command: Command, now: int) -> Answer:
-        """CONTROLLER_GET_SYNC_STATE_DATA."""
+        """Handle CONTROLLER_GET_SYNC_STATE_DATA."""
         names: list[str] = decode_body(command.body, list[str]) if command.body else []
         if not names:
             return make_response(command, codes.SYSTEM_ERROR, "not set any response code")
@@ -389,11 +389,11 @@ class Controller:
         return make_response(command, codes.SUCCESS, body=encode_body(BrokerReplicasInfo(table)))
 
     def on_get_config(self, channel_id: int, command: Command, now: int) -> Answer:
-        """GET_CONTROLLER_CONFIG."""
+        """Handle GET_CONTROLLER_CONFIG."""
         return self.settings.show(command)
 
     def on_update_config(self, channel_id: int, command: Command, now: int) -> Answer:
-        """UPDATE_CONTROLLER_CONFIG."""
+        """Handle UPDATE_CONTROLLER_CONFIG."""
         answer, changes = self.settings.update(command)
         if changes:
             self._effects.append(KeepControllerSettings(changes))
@@ -405,7 +405,7 @@ class Controller:
         return self._noting(name, decide, elects) if self.leads else not_leader(command)
 
     def _noting(self, name: str, decide: Decide, elects: bool) -> Open:
-        """Return an `Open` whose decision also stores the confirm offset of the set, at no extra write."""
+        """Return an `Open` whose decision also stores the confirm offset of the set, without an extra write."""
 
         def decided(one: ReplicaSet | None, now: int) -> SetDecision:
             decision = decide(one, now)
@@ -442,7 +442,7 @@ class Controller:
 
 
 def named(value: str | None, field: str, command: Command) -> str:
-    """Return a field that Java requires without declaring so. Raises `HeaderError` if it is missing."""
+    """Return a field that Java requires without declaring so. Raises `HeaderError` if it is missing or too long."""
     if not value:
         raise HeaderError(f"the field {field} of {codes.request_name(command.code)} is missing; send it in extFields")
     if len(value) > MAX_NAME:
