@@ -1,7 +1,7 @@
-"""Sums the times in which a master waited for a replica, so that a replica that stops repeatedly leaves the set.
+"""Sums the time that a master waits for each replica, to expel a replica that stops repeatedly.
 
-`haMaxTimeSlaveNotCatchup` judges one absence alone. A replica that stops for 12 of every 15 seconds never exceeds it,
-and sends fail for most of the time.
+`haMaxTimeSlaveNotCatchup` limits each absence separately. A replica that stops for 12 of every 15 seconds never exceeds
+it, although sends fail most of the time.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Final
 
 NOTHING: Final = -1
 FACTOR: Final = 20
-"""The longest probation as a multiple of the first one."""
+"""Maximum probation, as a multiple of the first one."""
 
 
 @dataclass
 class _Attendance:
     awaited: int = 0
-    """End of the log that the replica still has to report."""
+    """End of the log that the replica has to report next."""
     since: int = NOTHING
     """Time when the log ended at `awaited`, or `NOTHING` if the replica was caught up then."""
     spans: list[tuple[int, int]] = field(default_factory=list)
     """Start and end of each absence as a member, oldest first."""
     well_from: int = 0
-    """End of its last absence."""
+    """Start of the current time without an absence."""
     probation: int = 0
-    """Time without an absence before it may return. 0 before its first expulsion."""
+    """Time without an absence that the replica needs before it may return. 0 before its first expulsion."""
     expelled: bool = False
     returned_at: int = 0
 
@@ -34,8 +34,8 @@ class Absences:
     """The absences of one master's replicas. Times are ms.
 
     An absence is a time longer than `grace` in which a replica lacked a part of the log. A member whose absences within
-    `window` exceed `allowed` must be expelled. It may return after `probation` without an absence; the time doubles
-    with each further expulsion.
+    `window` exceed `allowed` must be expelled. It may return after `probation` without an absence. If it is expelled
+    again soon after its return, that time doubles, up to `FACTOR` times `probation`.
     """
 
     def __init__(self, grace: int, window: int, allowed: int, probation: int) -> None:
@@ -51,7 +51,7 @@ class Absences:
         replica.awaited, replica.since, replica.well_from = 0, NOTHING, now
 
     def gone(self, replica_id: int) -> None:
-        """Called when its connection ends. Only absences and a probation remain."""
+        """Called when a replica disconnects. Drops its state unless it has absences or a probation."""
         replica = self._replicas.get(replica_id)
         if replica is not None and not replica.spans and not replica.probation:
             del self._replicas[replica_id]
@@ -69,7 +69,7 @@ class Absences:
         replica.since = now if acked < end else NOTHING
 
     def absent_ms(self, replica_id: int, now: int) -> int:
-        """Return how long a member was absent within the window."""
+        """Return how long a member was absent within the window, in ms."""
         replica = self._replicas.get(replica_id)
         if replica is None or (not replica.spans and replica.since < 0):
             return 0

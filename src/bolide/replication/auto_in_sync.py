@@ -2,7 +2,7 @@
 
 The broker rejects sends unless `inSyncReplicas` brokers are in sync. With `enableAutoInSyncReplicas` a send waits for
 the number of brokers in sync, at most `inSyncReplicas` and at least `minInSyncReplicas`. The number is fixed when the
-record is appended and does not fall when a slave disconnects.
+record is appended, and does not fall if a slave disconnects.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AutoInSync:
 
     @property
     def acknowledged(self) -> int:
-        """Offset below which enough brokers hold every record, by the number required now."""
+        """Offset below which every record is on as many brokers as a record appended now requires."""
         need = self._needs[-1][1]
         return self._reached[need] if need > 1 else self._released
 
@@ -98,7 +98,7 @@ class AutoInSync:
         return need <= 1 or self._reached[need] >= end
 
     def due(self) -> int:
-        """Return when time alone raises `holds_back`, or -1 if it never does."""
+        """Return the time at which `holds_back` rises without another report, or -1 if it does not."""
         return self._marks[0][1] if self._marks else -1
 
     def late(self, end: int) -> bool:
@@ -114,7 +114,7 @@ class AutoInSync:
         return ack >= 0 and end - ack < self._max_gap
 
     def is_in_sync(self, key: int, ack: int, end: int) -> bool:
-        """Return whether a slave keeps up. All such slaves are in sync."""
+        """Return whether a slave is in sync. In this mode, every slave that keeps up is in sync."""
         return self.keeps_up(ack, end)
 
     def count(self, end: int) -> int:

@@ -1,4 +1,4 @@
-"""Measures the replication lag of a slave in time."""
+"""Measures the replication lag of a slave in ms."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _NOWHERE: Final = 1 << 63
 class CaughtUp:
     """Tracks the lag of one slave connection. Offsets are log end offsets; `now` is ms.
 
-    Under a steady load the master never sees a slave that holds the whole log. So the master notes an end of its log
-    with the time. When the slave reports that end, it was caught up at that time.
+    Under a steady load, no report of a slave ever reaches the current end of the log. So this class stores an end of
+    the log with its time. A slave that reports that end had caught up at the stored time.
     """
 
     def __init__(self) -> None:

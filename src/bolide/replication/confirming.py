@@ -1,7 +1,8 @@
 """Acknowledgements of a master's replicas in controller mode.
 
-A waiting send is acknowledged once the record is on the required number of brokers and on every replica of the in-sync
-set. Each member may be the next master, and the controller does not know which one has the longest log.
+A send that waits for slaves is acknowledged once the record is on the required number of brokers and on every member of
+the in-sync set. Every member needs it, because any member may become the next master: the controller does not know
+which one has the longest log.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from bolide.replication.sync_set import SyncSet
 
 
 class EpochSession:
-    """One slave of a master in one epoch: a `SwitchMaster` with the epochs of the log, which are fixed."""
+    """One slave of a master in one epoch. Wraps a `SwitchMaster` and passes it the epochs of the log, which are
+    fixed."""
 
     def __init__(self, switch: SwitchMaster, key: int, of: Confirming) -> None:
         self._switch = switch
@@ -38,7 +40,7 @@ class EpochSession:
 
     @property
     def acked(self) -> int:
-        """The end that the slave reported last, or -1 before the first report."""
+        """Last end offset that the slave reported, or -1 before its first report."""
         return self._switch.acked
 
     @property
@@ -66,7 +68,7 @@ class EpochSession:
         return reported
 
     def answer(self, end: int, now: int) -> bytes:
-        """Return the response to the handshake once, otherwise b""."""
+        """Return the response to the handshake, or b"" if there is no handshake yet or it was answered."""
         sure = self._of.sure_end
         return self._switch.answer(self._of.epochs, end if sure is None else sure.told(self.replica, end), now)
 
@@ -133,7 +135,7 @@ class Confirming:
         confirm: Callable[[], int],
         sure_end: SureEnd | None = None,
     ) -> None:
-        """`everybody`: allAckInSyncStateSet."""
+        """`everybody`: whether allAckInSyncStateSet is set."""
         self.sure_end = sure_end
         self.sync_set = sync_set
         self.epochs = epochs
@@ -147,7 +149,7 @@ class Confirming:
         self._sessions: dict[int, EpochSession] = {}
 
     def session(self, file_size: int, pace: Pace, key: int, now: int) -> EpochSession:
-        """Create the session of a slave that connected."""
+        """Create the session of a slave that has connected."""
         session = self._sessions[key] = EpochSession(SwitchMaster(file_size, pace, now), key, self)
         return session
 
@@ -210,7 +212,7 @@ class Confirming:
         return self.held
 
     def due(self) -> int:
-        """Return when time alone raises `holds_back`, or -1 if it never does."""
+        """Return the time at which `holds_back` may change without another report, or -1 if it does not."""
         times = [at for at in (self._in_sync.due(), self.sync_set.joining_until) if at >= 0]
         return min(times, default=-1)
 
@@ -223,7 +225,7 @@ class Confirming:
         return False
 
     def keeps_up(self, ack: int, end: int) -> bool:
-        """Return whether a slave that holds the log up to `ack` has most of it."""
+        """Return whether a slave that holds the log up to `ack` keeps up (see `InSync.keeps_up`)."""
         return self._in_sync.keeps_up(ack, end)
 
     def is_in_sync(self, key: int, ack: int, end: int) -> bool:

@@ -23,7 +23,7 @@ class Epoch(NamedTuple):
 
 
 class Epochs:
-    """The epochs of one log, oldest first; numbers and starts both ascend, so each but the last has bytes."""
+    """The epochs of one log, oldest first. Numbers and starts both ascend, so every epoch except the last has bytes."""
 
     def __init__(self, entries: Iterable[Epoch] = ()) -> None:
         """Raises `EpochsDamaged` for entries that no log can have."""
@@ -75,7 +75,7 @@ class Epochs:
         return -1
 
     def begun(self, number: int, start: int) -> Epochs:
-        """Return the epochs with a new one appended. An epoch that also starts there has no bytes and is dropped.
+        """Return the epochs with a new one appended. Drops a last epoch with the same start, because it has no bytes.
 
         Raises `NotReplicated` if the number is not new, or if the start is below the start of the last epoch.
         """
@@ -96,8 +96,8 @@ class Epochs:
         return Epochs(entry for entry in self._entries if entry.start < end)
 
     def without_before(self, begin: int) -> Epochs:
-        """Return the epochs that contain a byte at or after `begin`, the new start of the log. The last epoch is always
-        kept."""
+        """Return the epochs that contain a byte at or after `begin`, the new start of the log. Always includes the last
+        epoch."""
         entries = self._entries
         return Epochs(
             entry for at, entry in enumerate(entries) if at + 1 == len(entries) or entries[at + 1].start > begin
@@ -111,7 +111,7 @@ class Epochs:
 
 
 def decode_epochs(data: bytes) -> Epochs:
-    """Decode `epochFileCheckpoint`. Raises `EpochsDamaged`."""
+    """Decode `epochFileCheckpoint`. Raises `EpochsDamaged` if the data is invalid."""
     try:
         count, crc, *lines = data.decode("ascii").split("\n")
         if lines and lines[-1] == "":
@@ -123,6 +123,6 @@ def decode_epochs(data: bytes) -> Epochs:
     if len(found) != noted:
         raise EpochsDamaged(f"it says that it holds {noted} epochs, and holds {len(found)}")
     actual = zlib.crc32("".join(f"{line}\n" for line in lines).encode()) & 0x7FFFFFFF
-    if expected not in (0, actual):  # 0: RocketMQ does not look
+    if expected not in (0, actual):  # RocketMQ does not check a CRC of 0
         raise EpochsDamaged(f"its checksum is {actual}, and it says {expected}")
     return Epochs(found)

@@ -10,10 +10,11 @@ class NotReplicated(ProtocolError):
 
 
 class LogKept(NotReplicated):
-    """The replica rejects the master: following it would discard confirmed bytes, or both logs differ."""
+    """A replica rejects its master and does not truncate its log: that could discard confirmed bytes, or one of the two
+    logs is damaged."""
 
     def __init__(self, text: str, at: int) -> None:
-        """`at`: the replica can follow once an operator truncates its log at this offset."""
+        """`at`: offset at which an operator must truncate the replica's log before it can replicate from the master."""
         super().__init__(text)
         self.at = at
 

@@ -2,7 +2,7 @@
 
 A slave repeatedly sends the end of its log as int64. The master sends `int64 physical offset | int32 size | bytes`;
 size 0 is a heartbeat with the next offset. Both readers accept data in pieces of any size and buffer less than one
-header: they return the bytes of a transfer as they arrive.
+header, because they return the bytes of a transfer as they arrive.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class TransferReader:
         self._at = 0
         self._size = -1
         self._left = 0
-        """Bytes of the transfer under way that have not arrived, the next one at `_at`."""
+        """Number of bytes of the current transfer that have not arrived. The next one has the offset `_at`."""
 
     @property
     def last_whole(self) -> int:
-        """Size of the transfer that has just been completed; -1 within a transfer."""
+        """Size of the last transfer, or -1 within a transfer and before the first."""
         return -1 if self._left or self._header else self._size
 
     def receive(self, data: bytes) -> list[Piece]:

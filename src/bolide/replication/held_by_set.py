@@ -1,14 +1,14 @@
-"""Offset below which a replica never truncates its log, because all members of its set hold it.
+"""Offset below which a replica never truncates its log, because all members of its set hold those bytes.
 
-Any master elected among the members has those bytes. The replica receives the offset from its masters. The offset may
-lag behind the true one, but it never exceeds it.
+Every master elected among the members has them. The replica receives the offset from its masters. The offset may lag
+behind the true one, but it never exceeds it.
 """
 
 from __future__ import annotations
 
 
 class HeldBySet:
-    """The offset of one replica, from start to stop. Physical."""
+    """The physical offset of one replica, from its start until it stops."""
 
     def __init__(self, offset: int) -> None:
         self.offset = offset

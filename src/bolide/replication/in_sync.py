@@ -72,7 +72,7 @@ class InSync:
         return max(self.acknowledged, self._released)
 
     def due(self) -> int:
-        """Return when time alone raises `holds_back`, or -1 if it never does."""
+        """Return the time at which `holds_back` rises without another report, or -1 if it does not."""
         return self._marks[0][1] if self._marks else -1
 
     def late(self, end: int) -> bool:
@@ -88,7 +88,7 @@ class InSync:
         return ack >= 0 and end - ack < self._max_gap
 
     def is_in_sync(self, key: int, ack: int, end: int) -> bool:
-        """Return whether a slave keeps up. All such slaves are in sync."""
+        """Return whether a slave is in sync. In this mode, every slave that keeps up is in sync."""
         return self.keeps_up(ack, end)
 
     def count(self, end: int) -> int:

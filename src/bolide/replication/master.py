@@ -1,6 +1,6 @@
 """A master's side of one connection in default HA mode (docs/protocol/ha.md 1, DefaultHAConnection.java).
 
-Java also serves a slave whose log differs, and so corrupts that log silently. Bolide closes the connection with an
+Java also serves a slave whose log differs, which silently corrupts that log. Bolide closes the connection with an
 error.
 """
 
@@ -16,7 +16,7 @@ _REMEMBERED: Final = 64
 
 
 class KnownAhead:
-    """End offsets that slaves reported although this log had not reached them, or although nothing below was sent.
+    """End offsets reported by slaves with another log: above the end of this log, or below the first byte sent.
 
     Such a slave has records that this log will never contain, or has them at other offsets. It must not be served later
     either, when this log has grown past its end, because the next bytes do not continue its log.
@@ -27,8 +27,8 @@ class KnownAhead:
         self._misplaced: dict[int, str] = {}
 
     def misplaced(self, reported: int, start: int, file_size: int) -> NotReplicated:
-        """Return the error for a slave that was empty, received this log from `start` on, and then reported a lower
-        end."""
+        """Return the error for a slave that was empty, received this log starting at `start`, and then reported a lower
+        end. `check` raises it for this end from now on."""
         why = (
             f"it was empty, was sent this log from offset {start} on, and reports the end {reported}: its "
             f"mappedFileSizeCommitLog is larger than the {file_size} here; set the same size, and delete its store"
@@ -63,8 +63,8 @@ class MasterSession(PacedSession):
         self._ahead = ahead
         self._reports = ReportReader()
         self._empty_from = 0
-        """Start offset of a slave that was empty. Its first file starts there, so that it reports only 0, until it has
-        the first bytes, or an offset above this one."""
+        """Start offset of a slave that was empty, otherwise 0. The slave's first file starts there. So it reports 0
+        until it has the first bytes, and then an offset above the start."""
 
     def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
         """Process bytes from the slave. Return whether it reported. Raises `NotReplicated`."""

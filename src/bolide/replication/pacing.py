@@ -1,4 +1,4 @@
-"""Controls the pace of a master's session with one slave in both modes: heartbeats, idle timeout, rate limit."""
+"""Heartbeats, idle timeout and rate limit of a master's session with one slave, in both HA modes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class Pace(Struct, frozen=True):
     """Times and sizes of a connection, in ms and bytes."""
 
     heartbeat: int = 5000
-    """Interval of heartbeats, which contain the offset of their sender. Any other frame postpones them."""
+    """Interval of heartbeats, which contain the sender's offset. Any other frame postpones the next heartbeat."""
     silence: int = 20_000
     """Idle time after which the other side is considered lost."""
     batch: int = 32 * 1024
@@ -28,7 +28,7 @@ class PacedSession:
         self._second = -1
         self._sent_in_second = 0
         self.acked = -1
-        """The last end that the slave reported, or -1 before its first report."""
+        """Last end offset that the slave reported, or -1 before its first report."""
         self.next_offset = -1
         """Offset of the next transfer, or -1 before the first report."""
         self.sent = 0
@@ -37,11 +37,11 @@ class PacedSession:
         """Bytes of the log sent in the last complete second with a transfer."""
 
     def silent(self, now: int) -> bool:
-        """Return whether the slave has been silent for longer than `silence`."""
+        """Return whether the slave has been idle for too long and is considered lost."""
         return now - self._heard_at > self._pace.silence
 
     def due(self) -> int:
-        """Return the time of the next call of `silent` or `heartbeat`."""
+        """Return when to call `silent` or `heartbeat` next."""
         over = self._heard_at + self._pace.silence + 1
         return over if self.next_offset < 0 else min(over, self._wrote_at + self._pace.heartbeat + 1)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 LONGEST_STEP_MS: Final = 2000
-"""Longest time that is counted between two calls of `looked`. A process that was stopped for longer did not wait for
+"""Maximum time that is counted between two calls of `looked`. A process that was suspended for longer did not wait for
 its disk."""
 
 
 class Settling:
-    """Watches one log, which hangs after `patience` ms without progress."""
+    """Watches one log, which is considered hung after `patience` ms without progress."""
 
     def __init__(self, patience: int) -> None:
         self._patience = patience
@@ -20,11 +20,12 @@ class Settling:
 
     @property
     def hung(self) -> bool:
-        """Whether requests have waited for too long. True until there is progress or no request waits."""
+        """Whether requests have waited for too long. Remains True until there is progress or no request waits."""
         return self._waited > self._patience
 
     def looked(self, *, waits: bool, progress: int, now: int) -> bool:
-        """Look every second or so. `progress` is a number that changes when the disk does its work. Return `hung`."""
+        """Update and return `hung`. Call this about once per second. `waits`: whether requests wait for the log.
+        `progress`: a number that changes whenever the disk completes work. `now`: ms."""
         step, self._at = min(now - self._at, LONGEST_STEP_MS), now
         stands = waits and progress == self._progress
         self._waited = self._waited + step if stands else 0

@@ -1,7 +1,8 @@
 """A slave's side of its connection in default HA mode (docs/protocol/ha.md 1, DefaultHAClient.java).
 
-Java appends to any log. Bolide first requests the last bytes of its own log again and compares them. If the master's
-log differs, it fails with the offset before it appends a byte. This works with masters of any release.
+A Java slave appends the master's bytes to any log. Bolide first requests the last bytes of the local log again and
+compares them. If they differ, it raises an error with the offset before it appends a byte. This works with masters of
+any release.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ NOTHING: Final = Piece(0, b"")
 def compare_from(begin: int, end: int, most: int, file_size: int) -> int:
     """Return the offset at which to start comparing a log from `begin` to `end`.
 
-    This is `most` bytes before its end, but within the file of the last byte. It is never 0, because an empty slave
-    requests offset 0 to get the newest file.
+    It is at most `most` bytes before the end, and within the file of the last byte. It is 0 only for an empty log,
+    because a slave that requests offset 0 gets the newest file.
     """
     if end <= 0:
         return 0
@@ -48,7 +49,7 @@ def check_first(offset: int, file_size: int) -> None:
 
 
 class SlaveSession:
-    """One connection to a master. `tail`: local bytes from `compare_from` to the end of the log; `now` is ms."""
+    """One connection to a master. `tail`: local bytes from `compare_from` to the end of the log. `now` is ms."""
 
     def __init__(self, end: int, tail: bytes, file_size: int, pace: Pace, now: int) -> None:
         self._file_size = file_size
@@ -58,18 +59,18 @@ class SlaveSession:
         self._tail_begin = end - len(tail)
         self._end = end
         self._at = self._tail_begin
-        """The offset of the next byte that the master must send."""
+        """Offset of the next byte that the master must send."""
         self._heard_at = now
         self._patience = pace.heartbeat * 5 // 2
         self._compared_by = now + self._patience
-        """Deadline for the next of the master's bytes to compare, ms."""
+        """Deadline in ms for the next bytes of the master to compare."""
         self._reported = -1
         self._reported_at = now
         self.received_bytes = 0
 
     @property
     def compared(self) -> bool:
-        """Whether the master's bytes equal the local tail."""
+        """Whether the whole local tail has been compared and equals the master's bytes."""
         return not self._tail
 
     @property
@@ -92,7 +93,7 @@ class SlaveSession:
     def received(self, data: bytes, now: int) -> Piece:
         """Process bytes from the master. Return the bytes to append as one piece, which starts at the previous `end`.
 
-        Raises `NotReplicated` if they do not continue the local log. The caller must not append any of them then.
+        Raises `NotReplicated` if they do not continue the local log. The caller must then append none of them.
         """
         self._heard_at = now
         first = -1

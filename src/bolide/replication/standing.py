@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Told(NamedTuple):
-    """State of a broker set as reported by the controller. `master` is None if there is no master."""
+    """State of a broker set as reported by the controller. `master` is the id of the master, or None."""
 
     master: int | None
     address: str
@@ -21,7 +21,7 @@ class Told(NamedTuple):
 
 
 class Step(enum.Enum):
-    """Action of a replica after a reply of the controller."""
+    """Action that a replica takes after a reply of the controller."""
 
     NOTHING = "nothing"
     ELECT = "elect"
@@ -51,7 +51,7 @@ class Standing:
         return self._taken is not None and self._taken.master == self.own_id
 
     def heard(self, told: Told) -> Step:
-        """Return the action for a reply of the controller. The caller calls `took` after performing it."""
+        """Return the action for a reply of the controller. The caller must call `took` after it has assumed a role."""
         if told.epoch < self.epoch:
             return Step.NOTHING
         if told.master is None:

@@ -3,9 +3,9 @@
 Each frame starts with a state (int32). The slave sends a handshake, and the master responds with the epochs of its log.
 Then the slave reports offsets, and each transfer contains the epoch of its bytes and the confirm offset.
 
-RocketMQ's master confirms all of its log unless allAckInSyncStateSet is set. So a slave of Bolide requests an
-additional frame in its handshake, with a value of the learner flag that RocketMQ ignores. It contains the offset up to
-which all members of the set hold the log, and is sent only to slaves that request it.
+RocketMQ's master confirms its whole log unless allAckInSyncStateSet is set. So a slave of Bolide requests an additional
+frame in its handshake, with a value of the learner flag that RocketMQ ignores. This `Held` frame contains the offset up
+to which all members of the set hold the log. It is sent only to slaves that request it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bolide.replication.frames import MAX_BODY
 HANDSHAKE: Final = 1
 TRANSFER: Final = 2
 HELD: Final = 3
-"""An extension of Bolide."""
+"""State of a `Held` frame, an extension of Bolide."""
 _LEARNER: Final = 1
 _WANTS_HELD: Final = 2
 _STATE: Final = struct.Struct(">i")
@@ -44,7 +44,7 @@ class Hello(NamedTuple):
     learner: bool = False
     """Whether the slave never joins the in-sync set."""
     wants_held: bool = False
-    """The slave requests `Held` frames. A learner cannot request them."""
+    """Whether the slave requests `Held` frames. A learner cannot request them."""
 
 
 class MasterHello(NamedTuple):
@@ -102,9 +102,9 @@ class Heard:
     """Frames that a slave sent within one read."""
 
     hello: Hello | None = None
-    """The first handshake in it."""
+    """The first handshake, if any."""
     report: int | None = None
-    """The last report in it."""
+    """The last report, if any."""
 
 
 class HearingReader:
@@ -148,7 +148,7 @@ class HearingReader:
 
 
 class SendingReader:
-    """Decodes the frames of a master: one handshake, then transfers, whose bytes are returned as they arrive."""
+    """Decodes the frames of a master: one handshake, then transfers. Returns their bytes as they arrive."""
 
     def __init__(self, wants_held: bool = False) -> None:
         self._rest = b""

@@ -1,4 +1,4 @@
-"""A master's side of one connection in the auto-switch mode (docs/protocol/ha.md 6, AutoSwitchHAConnection.java)."""
+"""A master's side of one connection in controller mode (docs/protocol/ha.md 6, AutoSwitchHAConnection.java)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SwitchMaster(PacedSession):
         return start
 
     def answer(self, epochs: Epochs, end: int, now: int) -> bytes:
-        """Return the response to the handshake once, and b"" before the handshake has arrived or after the response."""
+        """Return the response to the handshake, or b"" if there is no handshake yet or it was answered."""
         if self._answered or self.hello is None:
             return b""
         self._answered = True

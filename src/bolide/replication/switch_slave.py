@@ -3,9 +3,8 @@
 The epochs of both logs determine the offset where they diverge. RocketMQ truncates the slave's log there. This session
 first checks three things: the master's last epoch is the one that the controller named, the master's log contains
 everything that the set is known to hold, and the last bytes before the offset are the same in both logs. For the last
-check it requests these bytes again. Then it returns the offset, its caller truncates the log, and the session reports.
-RocketMQ also accepts a master whose frames contradict its handshake; this session closes such a connection with an
-error.
+check, it requests these bytes again. Then it returns the offset, its caller truncates the log, and the session sends
+its first report. RocketMQ also accepts a master whose frames contradict its handshake. This session raises an error.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ class OwnLog(NamedTuple):
     epochs: Epochs
     file_size: int
     held: int = 0
-    """All members of the set are known to hold the log below this offset (`HeldBySet`)."""
+    """Offset below which all members of the set are known to hold the log (`HeldBySet`)."""
     begin: int = 0
 
 
 @dataclass
 class Arrived:
-    """Actions for the received bytes, in this order."""
+    """Actions that the caller must take after received bytes, in the order of the fields."""
 
     compare: tuple[int, int] | None = None
     """Read the slave's log between these offsets and pass the bytes to `comparing`. Other fields are unset."""
@@ -61,7 +60,8 @@ class SwitchSlave:
     `now` is ms."""
 
     def __init__(self, hello: Hello, own: OwnLog, epoch: int, pace: Pace, now: int, all_confirm: bool = False) -> None:
-        """`all_confirm`: allAckInSyncStateSet, with which a RocketMQ master confirms only bytes that all members hold.
+        """`all_confirm`: whether allAckInSyncStateSet is set, so that the master confirms only bytes that all members
+        hold.
 
         Raises `LogKept` if the slave's log has bytes but no epochs.
         """
@@ -85,13 +85,14 @@ class SwitchSlave:
         self._at = self._common = 0
         self._patience = pace.heartbeat * 5 // 2
         self._compared_by = 0
-        """Deadline for the next of the master's bytes to compare, ms."""
+        """Deadline in ms for the next bytes of the master to compare."""
         self.follows = False
         """Whether the slave's log is a prefix of the master's log."""
         self.confirm = 0
         """Last confirm offset of the master. It may exceed the end of the slave's log."""
         self.held = 0
-        """All members of the set hold the log up to here, according to the master; at most the slave's end is valid."""
+        """Offset up to which all members of the set hold the log, according to the master. Not valid above the end of
+        the slave's log."""
 
     @property
     def end(self) -> int:
@@ -104,7 +105,8 @@ class SwitchSlave:
         return encode_hello(self._hello)
 
     def received(self, data: bytes, now: int) -> Arrived:
-        """Process bytes from the master. If this raises `NotReplicated`, the caller must not append any of them."""
+        """Process bytes from the master and return the actions to take. If this raises `NotReplicated`, the caller must
+        append none of the bytes."""
         self._heard_at = now
         arrived = Arrived()
         epochs, end = self._epochs, self._end
@@ -174,14 +176,15 @@ class SwitchSlave:
             return 0
         common = own.epochs.common_end(own.end, answer.epochs, answer.end)
         if common < 0 and own.held == 0 and answer.epochs.begin == 0:
-            # The first master was lost before any slave had a byte, so no send for these bytes was acknowledged.
+            # The first master was lost before another member had these bytes, so no send of them was acknowledged.
             return 0
         if common < 0:
             raise LogKept(f"its log and this log, which ends at {own.end}, have no epoch in common", 0)
         return common
 
     def comparing(self, tail: bytes, now: int) -> bytes:
-        """Start to compare `tail`, the slave's bytes up to the common end; return the report that requests them."""
+        """Start to compare `tail`, the slave's bytes up to the common end. Return the report that requests the master's
+        bytes."""
         self._tail = tail
         self._at = self._reported = self._common - len(tail)
         self._said_at = now

@@ -1,8 +1,7 @@
 """In-sync set of a master, as confirmed by the controller (docs/protocol/ha.md 6).
 
-Only a member can be elected, so bytes that every member holds survive while one member is alive. The master asks the
-controller before it counts a new member or stops counting an old one. While the request is pending, both sets are
-counted.
+Only a member can be elected, so bytes that every member holds survive while one member is alive. The master requests
+every change from the controller. While the request is pending, it requires the acknowledgements of both sets.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from bolide.replication.absences import Absences
 
 NOT_CONFIRMED: Final = -1
 JOIN_MS: Final = 1000
-"""A slave keeps up if it held the whole log within this time. A slave that is counted before it is a member has this
-time to receive the bytes that were confirmed without it."""
+"""A slave keeps up if it held a recent end of the log within this time. A slave that is counted before it is a member
+must receive the bytes that were confirmed without it within the same time."""
 FIRST_PAUSE_MS: Final = 200
 """Pause before a rejected replica is proposed again. Each further rejection doubles it."""
 LONGEST_PAUSE_MS: Final = 5000
@@ -29,13 +28,13 @@ class _Replica:
     caught_up_at: int
     learner: bool
     refusals: int = 0
-    """Number of times that the controller rejected it as a member."""
+    """Number of times that the controller has rejected the replica as a member."""
     kept_up_at: int | None = None
-    """Time when it last held a recent end of the log, or None if it never did."""
+    """Time when the replica last held a recent end of the log, or None if it never did."""
     counts_ahead_from: int = 0
-    """Earliest time at which it may be counted ahead again after a failed attempt to join."""
+    """Earliest time at which the replica may be counted ahead again after a failed attempt to join."""
     not_before: int = 0
-    """Earliest time at which it may be proposed again."""
+    """Earliest time at which the replica may be proposed again."""
 
 
 class SyncSet:
@@ -51,8 +50,8 @@ class SyncSet:
         absences: Absences | None = None,
         least: int = 1,
     ) -> None:
-        """`epoch_start`: start offset of the epoch of this master. `patience`: haMaxTimeSlaveNotCatchup. With
-        `absences`, a member is also expelled for the sum of its absences, if `least` members remain."""
+        """`epoch_start`: start offset of this master's epoch. `patience`: haMaxTimeSlaveNotCatchup in ms. With
+        `absences`, a member is also expelled for the sum of its absences if at least `least` members remain."""
         self._own_id = own_id
         self._epoch_start = epoch_start
         self._patience = patience
@@ -150,8 +149,8 @@ class SyncSet:
         """Return the set to request from the controller, or None if it is unchanged or a request is pending.
 
         Removals precede additions. New members are proposed one by one, starting with the replicas that were rejected
-        least often. So a replica that the controller does not know blocks no other change, and is proposed less and
-        less often.
+        least often. So a replica that is unknown to the controller does not block other changes, and is proposed less
+        and less often.
         """
         if self._asked is not None:
             return None
@@ -172,7 +171,7 @@ class SyncSet:
     def count_ahead(self, now: int) -> None:
         """Hold the confirm offset for a slave that keeps up, so that it can join the set under a steady load.
 
-        Otherwise more bytes are confirmed before its report arrives, and it never holds all of them.
+        Otherwise more bytes are confirmed before each of its reports arrives, so it never holds all confirmed bytes.
         """
         if self._joining and now >= self._joining_until:
             self._joining = 0
@@ -189,7 +188,7 @@ class SyncSet:
                 and self._may_join(replica_id, now)
             ):
                 self._joining, self._joining_until = replica_id, now + JOIN_MS
-                # A replica that the controller does not know delays sends less and less often.
+                # So a replica that is unknown to the controller delays sends less and less often.
                 replica.counts_ahead_from = now + self._patience * (1 + replica.refusals)
                 return
 
@@ -219,7 +218,7 @@ class SyncSet:
 
     @property
     def expelled(self) -> int:
-        """Number of replicas that may not return yet because of the sum of their absences."""
+        """Number of replicas that were expelled for the sum of their absences and have not returned."""
         return 0 if self._absences is None else self._absences.expelled
 
     def due(self) -> int:
