@@ -1,6 +1,6 @@
-"""Appends encoded records of one read together: see `broker.send.plain_sends`.
+"""Appends the encoded records of one socket read together (see `broker.send.plain_sends`).
 
-The records, their queue offsets and their store time equal those of `MessageStore.append`.
+The records, their queue offsets and their store times are the same as with `MessageStore.append`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bolide.dispatch.row import Dispatch
 from bolide.store.message_store import MessageStore
 
 ROW: Final = 56
-"""Bytes of a row: seven integers."""
+"""Size of a row in bytes: seven int64 values."""
 TEXTS: Final = 4
 
 
@@ -23,8 +23,8 @@ def append_run(
 ) -> None:
     """Append encoded messages to the batch of this turn. The caller has checked that they fit (`CommitLog.room`).
 
-    A row is: size of the record, queue id, queue offset, tags code, sys flag, index of the topic in `topics`, and 1 for
-    the first record of a send. The texts of a record are its unique key, its keys, its tags, and its stored properties.
+    A row contains the size of the record, queue id, queue offset, tags code, sys flag, index of the topic in `topics`,
+    and 1 for the first record of a send. `texts` has the unique key, keys, tags and stored properties of each record.
     """
     log = store.log
     stamp: i64 = log.store_time(now)

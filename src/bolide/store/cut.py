@@ -1,8 +1,9 @@
 """Truncates the log of a slave to the part that its new master has.
 
-All derived files follow. A file records the new end before the first byte is removed, until the last change is synced:
-a start that finds it finishes the truncation. So a crash in between leaves neither a log with a hole nor a queue with
-units of missing records. Before all that, the bytes to truncate are copied to a folder next to the log.
+All derived files are truncated too. Before the first byte is removed, the new end is written to a file, which exists
+until the last change is synced. A start that finds the file finishes the truncation. So a crash in between leaves
+neither a log with a hole nor a queue with units of missing records. Before all that, the bytes to truncate are copied
+to a folder next to the log.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class LogCut:
     def run(self, end: int, now: int) -> None:
         """Truncate the log to `end` durably, after `check`. Blocks on the disk.
 
-        Raises `FileFailed` if a file cannot be changed. Then append no record until a start has finished the
+        Raises `FileFailed` if a file cannot be changed. The caller must then not append until a start has finished the
         truncation.
         """
         log, reput, maintenance = self._log, self._reput, self._maintenance
@@ -176,6 +177,6 @@ class LogCut:
             at += len(data)
 
     def _forget_note(self) -> None:
-        # After a power failure before this is durable, the truncation is repeated. So append no record before that.
+        # If power fails before this is durable, the truncation is repeated. So no record may be appended before that.
         self._files.remove(f"{self._root}/{NAME}")
         self._files.sync_dir(self._root)

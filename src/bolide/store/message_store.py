@@ -2,8 +2,8 @@
 
 RocketMQ's DefaultMessageStore. All methods except `sync_commit_log` belong to the event loop's thread. A message passes
 these steps: `append` (memory) -> `write_pending` (kernel) -> `sync_commit_log` (disk) -> `confirm_offset` passes it ->
-`dispatch` makes it readable. The store reads no clock: `now` is ms since the epoch and never jumps; `times` converts it
-to the wall clock for record timestamps.
+`dispatch` makes it readable. The store does not read a clock: callers pass `now`, which is ms since the epoch and never
+jumps. `times` converts it to the wall clock time of record timestamps.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class MessageStore(Lookups):
         # A separate cache, because unsynced parts of the log are tracked by offset, not by file.
         self.log_handles = HandleCache(files, 64)
         self.reads = self.log_handles.reads = self.handles.reads
-        """Read mode of the loop, which can be set to not wait for the disk."""
+        """Read mode of the loop: whether reads may wait for the disk."""
         super().__init__(
             CommitLog(files, root + "/commitlog", shape, options, self.log_handles),
             ConsumeQueues(files, root, shape, self.handles, calc_bitmap),
@@ -81,14 +81,14 @@ class MessageStore(Lookups):
         self.maintenance = Maintenance(files, root, options, self.flags, self.log, self.queues, self.index, self.reput)
         self._retry = ReputRetry(self.reput, self.index, self.flags, self.maintenance)
         self.replicated_offset: i64 = -1
-        """Lowest physical offset acknowledged by the replicas that a send waits for; -1: no waiting."""
+        """Physical offset up to which the replicas that sends wait for have the log, or -1 if sends do not wait."""
         self.failure = ""
-        """Reason why the store stopped permanently, "" while it runs."""
+        """Reason why the store stopped permanently, or "" while it runs."""
         self.closing: list[Callable[[int], None]] = []
-        """Called to close other data derived from the log, after a sync of the whole log."""
+        """Called with `now` after the last sync of the log, to close other data derived from it."""
         self.on_taken_back: list[Callable[[int], None]] = []
         """Called with `written_offset` after a failed write: records at or above it are lost, and their offsets may be
-        reused. The broker's background writers move their progress back here."""
+        reused. The broker's background writers use this to move their progress back."""
         self._sync_flush: bool = options.sync_flush
         self._lock = -1
         self._open = False
@@ -100,7 +100,7 @@ class MessageStore(Lookups):
     # -- start and end --
 
     def load(self, now: int) -> RecoveryReport:
-        """Lock the folder and recover. Raises `FileLocked`, `StoreDamaged`, `FileFailed`."""
+        """Lock the folder and recover. Raises `FileLocked`, `StoreDamaged`, `StoreTooNew` or `FileFailed`."""
         self._lock = lock_store(self.files, self.root)
         try:
             return self._load(now)
@@ -202,9 +202,9 @@ class MessageStore(Lookups):
         return [self._append(message, None, now) for message in messages]
 
     def _append_numbered(self, messages: list[BrokerMessage], now: i64) -> list[Appended]:
-        """Append messages of which some enter light queues: their offsets there are part of the record.
+        """Append messages, some of which enter light queues. Their records contain their offsets in these queues.
 
-        Offsets of messages that are not appended are released.
+        Releases these offsets if the messages cannot be appended.
         """
         given: list[MultiQueue] = []
         numbered: list[list[MultiQueue] | None] = []
@@ -265,10 +265,10 @@ class MessageStore(Lookups):
         self._turn += dispatches
 
     def write_pending(self) -> None:
-        """End of a turn: pass all appended bytes to the kernel in one write.
+        """Pass all bytes that were appended in this turn to the kernel in one write. Call this at the end of a turn.
 
         Raises `FileFailed` (`DiskFull`). Then records beyond `written_offset` are rolled back: their queue offsets are
-        released, and requests that wait for a higher offset must fail with code 14.
+        released, and the caller must fail requests that wait for a higher offset with code 14.
         """
         if not self._turn:
             return
@@ -324,8 +324,8 @@ class MessageStore(Lookups):
         return self.reput.dispatched_offset
 
     def flush_target(self, now: i64 = -1) -> i64:
-        """Return the offset to sync the log up to now, or -1. Then call `sync_commit_log` on any thread and `flushed`
-        on the loop."""
+        """Return the offset up to which to sync the log now, or -1. The caller must then call `sync_commit_log` on any
+        thread, and `flushed` on the loop."""
         if self.failure:
             return -1
         return self.log.flush_target(now if now >= 0 else self._now)
@@ -343,8 +343,8 @@ class MessageStore(Lookups):
         self.log.synced(target, True)
 
     def dispatch(self, budget: i64, now: i64) -> list[Arrival]:
-        """Add up to `budget` confirmed records to queues and index. Return what became readable. May be called
-        again."""
+        """Add up to `budget` confirmed records to queues and index. Return the records that became readable. The next
+        call continues."""
         self._now = now
         return self._retry.run(self.confirm_offset, budget, now)
 
@@ -363,11 +363,11 @@ class MessageStore(Lookups):
             self.maintenance.tick(now, budget)
 
     def jobs(self) -> list[Job]:
-        """Return new jobs for a pool: run each job's `run` on any thread, then call `job_done` on the loop."""
+        """Return new jobs for a pool. Call `run` of each job on any thread, then `job_done` on the loop."""
         return [] if self.failure else self.maintenance.jobs()
 
     def delete_expired(self, now: int) -> None:
-        """Delete expired log files in the next rounds, whatever the hour."""
+        """Delete expired log files in the next rounds, at any hour."""
         self.maintenance.retention.delete_now(now)
 
     def disk_ratio(self) -> float:

@@ -165,16 +165,16 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
 
     @property
     def clean_forcibly_ratio(self) -> float:
-        """The ratio (0.0 to 1.0) within RocketMQ's bounds."""
+        """`disk_space_clean_forcibly_ratio` as a fraction (0.0 to 1.0), limited to RocketMQ's bounds."""
         return min(85, max(30, self.disk_space_clean_forcibly_ratio)) / 100
 
     @property
     def warning_ratio(self) -> float:
-        """The ratio (0.0 to 1.0) within RocketMQ's bounds."""
+        """`disk_space_warning_level_ratio` as a fraction (0.0 to 1.0), limited to RocketMQ's bounds."""
         return min(90, max(35, self.disk_space_warning_level_ratio)) / 100
 
     def for_bulk_pulls(self) -> StoreOptions:
-        """Return a copy with the limits of bulk pulls for all pulls, where these are larger."""
+        """Return a copy in which each limit of a pull is at least as large as the limit of a bulk pull."""
         count, size = self.bulk_pull_count, self.bulk_pull_bytes
         return structs.replace(
             self,
@@ -202,4 +202,4 @@ class Resources(Struct, frozen=True):
     max_open_files: int = 1024
     """Maximum number of open handles."""
     memory_bytes: int = 0
-    """Memory for accessMessageInMemoryMaxRatio; 0: unknown, every read is treated as in memory."""
+    """Memory size for accessMessageInMemoryMaxRatio. 0: unknown, so all messages are assumed to be in memory."""

@@ -1,8 +1,8 @@
 """The log as bytes, for replication: a master reads bytes to send, a slave appends received bytes.
 
-A slave's records have the offsets of its master. They are appended unchanged, after a check of their size, offset and
-CRC: bytes of another log, of files of another size, and damaged records are rejected. Every record that a slave reports
-has passed this check.
+A slave's records have the offsets of its master's records. They are appended unchanged, after a check of their size,
+offset and CRC. The check rejects damaged records, bytes of another log, and bytes of log files of another size. Every
+record that a slave reports has passed it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RawLog:
         self._parts: list[bytes] = []
         """Start of an incomplete record: `_held` bytes of `_needed`, which is 0 if unknown."""
         self._at: i64 = 0
-        """Physical offset of that start."""
+        """Physical offset of the incomplete record."""
         self._held: i64 = 0
         self._needed: i64 = 0
 
@@ -102,7 +102,7 @@ class RawLog:
         self._store.reput.jump_over_bad = False
 
     def lead(self) -> None:
-        """Set master mode."""
+        """Set master mode: drop an incomplete record, and let dispatch skip unreadable records."""
         self.forget()
         self._store.reput.jump_over_bad = True
 
@@ -241,7 +241,8 @@ class RawLog:
             if offset % log.segment_size == 0:
                 log.ahead.enter(offset)
             # After a process crash here, each record is complete or missing, except one torn by the kernel. After a
-            # power failure any part may be missing; the start is kept, and the master has received no report beyond it.
+            # power failure, any part may be missing. Recovery keeps the complete records at the start, and the master
+            # has received no report of the others.
             log.segments.write(offset, [part])
         except DiskFull:
             store.maintenance.retention.write_refused(now)

@@ -1,4 +1,4 @@
-"""A record that has just become readable: what wakes held pulls."""
+"""A record that has just become readable. It wakes held pulls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class Arrival:
-    """One unit put into a queue. `max_offset` is the queue offset after it, `properties` the record's stored bytes."""
+    """A unit added to a queue. `max_offset`: queue offset after it. `properties`: encoded properties of the record."""
 
     def __init__(
         self, topic: str, queue_id: int, max_offset: int, tags_code: int, store_timestamp: int, properties: bytes

@@ -27,7 +27,7 @@ CHECKPOINT_INTERVAL: Final = 1000
 QUEUES_AT_ONCE: Final = 16
 """Number of queues flushed in one tick: creating a first file for each takes about 10 ms. The next turn continues."""
 MAX_FLUSH_TRIES: Final = 30
-"""Number of consecutive failed flushes, a second apart, after which sends are rejected, because units are kept in
+"""Number of consecutive failed flushes, one per second, after which sends are rejected, because unwritten units use
 memory."""
 THOROUGH_BYTES: Final = 256 * 1024 * 1024
 """A thorough flush is also due after this many bytes of log, which limits the work of recovery."""
@@ -59,18 +59,18 @@ class Maintenance:
         self.checkpoint = Checkpoint()
         self.failed_flushes = 0
         self.dispatch_fails = False
-        """Whether dispatch cannot write a queue. Its flag is then kept, whatever the result of a flush."""
+        """Whether dispatch cannot write a queue. If so, a successful flush does not clear LOGIC_QUEUE_ERROR."""
         self.problem = ""
         """Last problem, for the node's log. `take_problem` removes it."""
         self.run_id = 0
-        """The number of this run, as in the mark of a running broker."""
+        """Number of this run, as in the run marker."""
         self.confirmed: Callable[[], int] | None = None
         """Returns the offset below which the log is never truncated, for the checkpoint. None: the whole log."""
         self.held: Callable[[], int] | None = None
         """Returns the offset below which all members of the broker's set hold its log, or None without a controller."""
         self._jobs: list[Job] = []
         self._gone: list[str] = []
-        """Log files that have expired and are still to be deleted, oldest first."""
+        """Paths of expired log files that no job deletes yet, oldest first."""
         self._removing = False
         self._making: list[int] = []
         """Start offsets of log files that the pool is creating, and may create at any time until it reports."""
@@ -84,7 +84,7 @@ class Maintenance:
         self._next_checkpoint = 0
         self._synced_from = 0
         self._whole_round = False
-        """The current round of flushing writes every queue that waits, and a sync follows it."""
+        """Whether the current flush round writes all dirty queues and a sync follows it."""
         self._flushing: Checkpoint | None = None
         """Checkpoint that is valid once the current flush round has ended."""
 
@@ -103,7 +103,7 @@ class Maintenance:
         return min(self._next_flush, self._next_checkpoint, self.retention.due())
 
     def tick(self, now: int, budget: int) -> None:
-        """Do due work."""
+        """Do the work that is due."""
         if now >= self._next_flush:
             self._flush(now)
         if now >= self._next_checkpoint:
@@ -183,7 +183,7 @@ class Maintenance:
     def clean_derived(self) -> str:
         """Delete files of queues and index for deleted log files. Return the reason of a failure, or "".
 
-        Waits while log files are pending deletion, and runs after it.
+        Does nothing while log files are pending deletion, because it runs automatically afterwards.
         """
         return "" if self._removing or self._gone else self._clean_derived()
 
@@ -250,7 +250,7 @@ class Maintenance:
             self._sync(noted, now)
 
     def queue_write_failed(self, error: FileFailed) -> None:
-        """Process a failed write of a queue or index file. After 30 consecutive failures sends are rejected until a
+        """Process a failed write of a queue or index file. After 30 consecutive failures, sends are rejected until a
         write succeeds."""
         self.failed_flushes += 1
         self.problem = str(error)
@@ -276,8 +276,8 @@ class Maintenance:
         """Return the checkpoint that is valid once everything dispatched so far is synced."""
         noted = self._log_times(self.checkpoint)
         if self._reput.last_store_timestamp > 0:
-            # Never ahead of the log: with an asynchronous flush, dispatch precedes the sync. A start would otherwise
-            # skip log files of which a power failure destroyed a part.
+            # Never ahead of the log: with an asynchronous flush, dispatch precedes the sync. Otherwise a start could
+            # skip log files that a power failure has partly destroyed.
             synced, flushed_at = int(self._log.flushed_offset), int(self._log.flushed_timestamp)
             noted = replace(
                 noted,
@@ -300,7 +300,7 @@ class Maintenance:
         )
 
     def _move_checkpoint(self) -> None:
-        """Write the log's times every second, if they have changed."""
+        """Write the checkpoint if the times or offsets of the log have changed."""
         moved = self._log_times(self.checkpoint)
         if moved != self.checkpoint and not self._syncing:
             self._syncing = True

@@ -61,9 +61,9 @@ class Reput:
         self.last_store_timestamp: i64 = 0
         """Store time of the last dispatched record, or 0 before the first."""
         self.last_physical_offset: i64 = 0
-        """Start of the last record dispatched."""
+        """Start of the last dispatched record."""
         self.sync_failed = False
-        """Whether a sync of index files failed: the next attempt would succeed without reporting it."""
+        """Whether a sync of an index file failed. The next sync would not report the lost bytes."""
         self.skipped_records: i64 = 0
         self.skipped_bytes: i64 = 0
         self._skips: list[Skip] = []
@@ -146,7 +146,7 @@ class Reput:
                 if first == before:
                     budget -= self._from_memory(confirm_offset, budget, now, arrivals)
                 elif first < before:
-                    self._head += 1  # recovery, or reading the log, was faster
+                    self._head += 1  # already dispatched by recovery or from the log
                     continue
                 elif self._jumps.get(int(before), -1) == first:
                     del self._jumps[int(before)]
@@ -245,7 +245,7 @@ class Reput:
         elif scanned.status == BAD_SIZED:
             self._skip(scanned.size, True, "its parts do not add up to its size")
         elif self.jump_over_bad:
-            # Java: over the rest of the file as far as it is written.
+            # As in Java: skip the rest of the file up to its written end.
             self._skip(written, True, "size, magic or lengths are wrong, so the rest of the file cannot be read")
         return done
 
@@ -258,7 +258,7 @@ class Reput:
         self.dispatched_offset += size
 
     def take_skips(self) -> list[Skip]:
-        """Return the skipped ranges since the last call, at most a hundred; the counters include all."""
+        """Return the ranges skipped since the last call, at most 100. The counters include all of them."""
         taken = self._skips
         self._skips = []
         return taken

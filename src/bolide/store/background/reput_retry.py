@@ -16,7 +16,7 @@ from bolide.store.index.index_service import IndexService
 RETRY_MS: Final = 1000
 LONGEST_RETRY_MS: Final = 5000
 DISPATCH_TRIES: Final = 3
-"""Sends are rejected after this number of failed attempts, because they would wait for the file."""
+"""Number of failed attempts after which sends are rejected, because they would have to wait for the file."""
 
 
 @final
@@ -30,10 +30,10 @@ class ReputRetry:
         self._maintenance = maintenance
         self._failed_at: i64 = 0
         self._failed: i64 = 0
-        """Consecutive failed tries, the last at `_failed_at`."""
+        """Number of consecutive failed attempts, the last one at `_failed_at`."""
 
     def run(self, confirm_offset: i64, budget: i64, now: i64) -> list[Arrival]:
-        """Dispatch as `Reput.run` does; return [] after a failure, and during the pause that follows it."""
+        """Dispatch like `Reput.run`. Return [] after a failure and during the pause that follows it."""
         failed = self._failed
         if failed > 0:
             pause: i64 = min(RETRY_MS << min(failed - 1, 8), LONGEST_RETRY_MS)
@@ -53,7 +53,7 @@ class ReputRetry:
         return arrivals
 
     def _note_failure(self, error: FileFailed, now: i64) -> None:
-        """Keep the record first in line and retry: a full disk or a lack of descriptors may be temporary."""
+        """Schedule a retry with the same record: a full disk or a lack of descriptors may be temporary."""
         self._failed_at = now
         self._failed += 1
         self._maintenance.problem = str(error)

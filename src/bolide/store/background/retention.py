@@ -1,8 +1,8 @@
 """Selects log files to delete, and checks the disk (RocketMQ's CleanCommitLogService).
 
-Files are deleted oldest first once they have expired and it is the configured hour or the disk is filling up. Above a
-second ratio they are deleted even if they have not expired. Above a third ratio the store rejects messages until usage
-is back at the second.
+Expired files are deleted, oldest first, at the configured hour or if the disk is filling up. Above a second ratio, even
+files that have not expired are deleted. Above a third ratio, the store rejects messages until usage is back at the
+second.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bolide.store.disk.segments import SegmentList
 from bolide.store.options import StoreOptions
 
 FIRST_ROUND_MS = 60_000
-"""The first round is this long after the start."""
+"""Time from the start to the first round."""
 LOOK_MS = 1000
 """Interval at which a full disk is checked."""
 LONGEST_LOOK_MS = 8000
@@ -70,7 +70,7 @@ class Retention:
         self.look_at_disk()
 
     def due(self) -> int:
-        """Return when work is due next."""
+        """Return when to call `round` or `look_again` next."""
         return min(self.next_round, self._next_look) if self._flags.bits & DISK_FULL else self.next_round
 
     def look_again(self, now: int) -> None:
@@ -118,7 +118,7 @@ class Retention:
         try:
             use = self._files.disk_use(self._root)
         except FileFailed:
-            use = 0.0  # an unreadable disk is not treated as full: writes will show
+            use = 0.0  # an unreadable disk is not treated as full: a write will show whether it is
         options = self._options
         if use > options.warning_ratio:
             self._over = True

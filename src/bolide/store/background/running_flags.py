@@ -19,10 +19,10 @@ LOGIC_QUEUE_ERROR: Final = 4
 dispatched in the meantime are lost. Here dispatch stops, the write is retried, and a successful write clears the
 bit."""
 INDEX_ERROR: Final = 8
-"""An index file could not be written in 3 attempts. Cleared by a successful one, like LOGIC_QUEUE_ERROR."""
+"""An index file could not be written in 3 attempts. Cleared by a successful write, like LOGIC_QUEUE_ERROR."""
 DISK_FULL: Final = 16
-"""Disk usage is above diskSpaceWarningLevelRatio, until it is at most diskSpaceCleanForciblyRatio; or a write found the
-disk full. While it is set the disk is checked every second; after such a write the pauses double up to 8 s."""
+"""Disk usage has exceeded diskSpaceWarningLevelRatio and is still above diskSpaceCleanForciblyRatio, or a write found
+the disk full. While the bit is set, the disk is checked every second. After such writes the pause doubles up to 8 s."""
 FENCED: Final = 32
 """In Java: the broker has no controller. Never set here: such a broker is a slave without master, and its role rejects
 sends and pulls (`broker/core/role.py`)."""

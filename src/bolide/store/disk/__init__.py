@@ -1,1 +1,1 @@
-"""Access to the disk: files, handles, locks and maps, and the lists of segments that log and queues share."""
+"""Access to the disk: files, handles, locks and maps, and the segment lists shared by the log and the queues."""

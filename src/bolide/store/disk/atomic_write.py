@@ -9,7 +9,7 @@ from typing import Final
 _NO_LINKS: Final = frozenset(
     {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
 )
-"""Errors of link() on vfat, exFAT, many network mounts, and under fs.protected_hardlinks."""
+"""Errors of link() on vfat, exFAT and many network mounts, and with fs.protected_hardlinks."""
 
 
 def replace_file(path: str, data: bytes) -> None:
@@ -19,24 +19,24 @@ def replace_file(path: str, data: bytes) -> None:
     """
     fresh = path + ".tmp"
     kept = path + ".bak"
-    # A crash here leaves a torn .tmp, which is never read and replaced by the next write.
+    # A crash here leaves a torn .tmp file. It is never read, and the next write replaces it.
     with open(fresh, "wb", opener=_private) as file:
         # A file keeps its mode. A new one is accessible only to its owner, because it may contain a password.
         os.fchmod(file.fileno(), _mode_of(path))
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    # Without this fsync the rename could survive a power failure that the bytes do not.
+    # Without the fsync above, the rename could survive a power failure that destroys the bytes.
     if os.path.exists(path):
         _unlink_quietly(kept + ".tmp")
         _second_name(path, kept + ".tmp")
         os.replace(kept + ".tmp", kept)
-    # Crash here: path and .bak are both the old content, and readable.
+    # A crash here leaves the old content in `path` and in .bak.
     os.replace(fresh, path)
 
 
 def _second_name(path: str, second: str) -> None:
-    """Give the file a second name: a hard link, or a copy if the file system or a rule forbids links."""
+    """Give the file a second name: a hard link, or a copy if the file system does not support or allow links."""
     try:
         os.link(path, second)
         return
@@ -61,7 +61,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _mode_of(path: str) -> int:
-    """Return the permissions of a file, or of a private file if it does not exist."""
+    """Return the permissions of a file, or private permissions if it does not exist."""
     try:
         return os.stat(path).st_mode & 0o777
     except FileNotFoundError:

@@ -1,14 +1,15 @@
 """File system interface of the store, as a Protocol, and its errors.
 
 All disk access of the store goes through `Files`, so that tests can replace it with
-`bolide.testing.files.SimulatedFiles` and cut the power between any two calls. Guarantees after a crash:
+`bolide.testing.files.SimulatedFiles` and simulate a power failure between any two calls. Guarantees:
 
-* of the *process*: everything that a call wrote is kept, because the kernel has it;
-* of the *power*: only bytes followed by `datasync` of their handle, names followed by `sync_dir` of their folder, and
-  files written by `write_file` are certain. Anything else may exist completely, in part, or not at all, in any order.
+* After a *process crash*, everything that a call wrote exists, because the kernel has it.
+* After a *power failure*, only bytes followed by `datasync` of their handle, names followed by `sync_dir` of their
+  folder, and files written by `write_file` are safe. Anything else may exist completely, in part, or not at all, in any
+  order.
 
-A handle is an int, an offset and a size are bytes, times are milliseconds since the epoch. All calls are thread-safe as
-long as no two threads write the same bytes through one handle.
+A handle is an int, offsets and sizes are bytes, and times are milliseconds since the epoch. All calls are thread-safe
+as long as no two threads write the same bytes through one handle.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class Files(Protocol):
     space)."""
 
     def open(self, path: str, create: bool = False, size: int = 0) -> int:
-        """Open a file for reading and writing. `create` creates a missing file of `size` zero bytes (sparse). Return a
-        handle."""
+        """Open a file for reading and writing, and return a handle. With `create`, create a missing file with `size`
+        zero bytes (sparse)."""
         ...
 
     def close(self, handle: int) -> None:
@@ -72,14 +73,14 @@ class Files(Protocol):
         ...
 
     def read_warm(self, handle: int, size: int, offset: int) -> bytes | None:
-        """Like `read_at` if the bytes are in memory, else None instead of waiting for the disk."""
+        """Like `read_at`, but return None instead of waiting for the disk if the bytes are not in memory."""
         ...
 
     def view_warm(self, handle: int, size: int, offset: int) -> memoryview | None:
         """Like `read_warm`, but return a view for the loop's thread. Copy from it before any other call.
 
-        Return None if a part is not in memory or past the end of the file, or if views are not supported: then call
-        `read_warm`.
+        Return None if a part is not in memory or past the end of the file, or if views are not supported. The caller
+        must then use `read_warm`.
         """
         ...
 
@@ -88,11 +89,11 @@ class Files(Protocol):
         ...
 
     def warm(self, path: str, offset: int, size: int) -> None:
-        """Read a range so that `read_warm` finds it; for pool threads. Ignores a missing file."""
+        """Load a range into memory, so that `read_warm` finds it. For pool threads. Ignores a missing file."""
         ...
 
     def fetch(self, path: str, offset: int, size: int) -> bytes:
-        """Like `warm`, but return the bytes: fewer at the end of the file, b"" if the file is missing."""
+        """Like `warm`, but return the bytes: fewer at the end of the file, or b"" if the file is missing."""
         ...
 
     def datasync(self, handle: int) -> None:
@@ -106,7 +107,7 @@ class Files(Protocol):
     def sync_file_systems(self, folders: set[str]) -> bool:
         """Sync all bytes written to the file systems of these folders.
 
-        One call instead of thousands of file syncs. Return False without any effect if it is not supported.
+        Replaces thousands of file syncs. Return False without any effect if it is not supported.
         """
         ...
 
@@ -160,7 +161,7 @@ class Files(Protocol):
         ...
 
     def modified_ms(self, path: str) -> int:
-        """Return the time of the last write, or -1 if the file is missing."""
+        """Return the time of the last write in ms, or -1 if the file is missing."""
         ...
 
     def read_file(self, path: str) -> bytes | None:
@@ -168,7 +169,7 @@ class Files(Protocol):
         ...
 
     def write_file(self, path: str, data: bytes) -> None:
-        """Replace a small file atomically and durably. The previous one is kept as `path` + `.bak`."""
+        """Replace a small file atomically and durably. The previous content remains in `path` + `.bak`."""
         ...
 
     def lock(self, path: str) -> int:
@@ -180,7 +181,7 @@ class Files(Protocol):
         ...
 
     def disk_use(self, path: str) -> float:
-        """Return the used fraction (0.0 to 1.0) of the partition of `path`, of the part available to users."""
+        """Return the disk usage (0.0 to 1.0) of the partition of `path`, without the space reserved for root."""
         ...
 
     def process_id(self) -> int:

@@ -1,10 +1,9 @@
 """Files mapped into memory. Only pages that the kernel reports as resident are accessed.
 
-Part of `store.disk.files`. Reading a page that is not in memory would make the loop wait for the disk. So each view is
-preceded by mincore, and None is returned if a page is missing. A page that the kernel evicts between mincore and the
-copy, some microseconds later, is read from the disk by that access. Memory past the current length of the file is never
-accessed, because that would kill the process. Only Linux's mincore works for files, so there are no maps on other
-systems.
+Part of `store.disk.files`. Reading a page that is not in memory would make the loop wait for the disk. So mincore is
+called before each view, and None is returned if a page is missing. If the kernel evicts a page between mincore and the
+copy, some microseconds later, the copy reads it from the disk. Memory past the current length of the file is never
+accessed, because that would kill the process. Only Linux's mincore supports files, so other systems have no maps.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _NO_RESERVE: Final[int] = getattr(mmap, "MAP_NORESERVE", 0)
 
 @final
 class FileMaps:
-    """The maps of one `RealFiles`, by handle; for one thread, the loop's."""
+    """The maps of one `RealFiles`, by handle. Use them only on the loop's thread."""
 
     def __init__(self) -> None:
         calls = map_calls()
@@ -43,10 +42,10 @@ class FileMaps:
         self._pages_at = _address(self._pages)
 
     def view(self, handle: int, size: int, offset: int, length: int) -> memoryview | None:
-        """Return a range of a file whose bytes are in memory, for immediate use, or None if they are not or it is
-        unknown.
+        """Return a view of a range of a file, for immediate use, or None if a part is not in memory or the file is not
+        mapped.
 
-        `length`: current length of the file, because a resident page may extend past it.
+        `length`: current length of the file. It is needed because a resident page may extend past it.
         """
         found = self._maps.get(handle)
         mincore = self._mincore
@@ -82,7 +81,7 @@ class FileMaps:
         return self._is_resident is not None and handle in self._maps
 
     def knows(self, handle: int) -> bool:
-        """Return whether `add` was called for this handle, or is not necessary."""
+        """Return whether `add` was called for this handle, or is not needed because maps are not supported."""
         return self._map is None or handle in self._maps
 
     def add(self, handle: int, length: int) -> None:
@@ -92,7 +91,7 @@ class FileMaps:
         self._maps[handle] = self._mapped(handle, length)
 
     def forget(self, handle: int) -> None:
-        """Drop the map of a handle that is being closed. The map ends with its last view."""
+        """Drop the map of a handle that is being closed. Its memory is released with its last view."""
         self._maps.pop(handle, None)
 
     def _mapped(self, handle: int, length: int) -> tuple[memoryview, int, int] | None:

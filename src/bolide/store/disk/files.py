@@ -1,6 +1,6 @@
-"""`RealFiles`: the `Files` of a real machine. Only this package of the store calls the operating system.
+"""`RealFiles`: the `Files` of a real host. Only this package of the store calls the operating system.
 
-pwritev and preadv (with RWF_NOWAIT on Linux), maps, fdatasync, lockf, fallocate. The contract is `file_contract`.
+It uses pwritev, preadv (with RWF_NOWAIT on Linux), maps, fdatasync, lockf and fallocate. See `file_contract`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_RESERVATION: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EN
 _F_FULLFSYNC: Final[int] = getattr(fcntl, "F_FULLFSYNC", 0)
 _FILE_MODE: Final = 0o640
 _FOLDER_MODE: Final = 0o750
-"""The group may read messages, other users may not. The umask can take more."""
+"""The group may read messages, but other users may not. The umask can restrict this further."""
 
 
 class RealFiles:
@@ -61,7 +61,7 @@ class RealFiles:
             raise call_failed("open", path, error) from error
         try:
             # One call sets the whole length. So a crash leaves either an empty file, which loading deletes, or a file
-            # of the right size, but never one of a size that loading would reject.
+            # of the right size, but never a file with a size that loading would reject.
             if create and size > 0 and os.fstat(fd).st_size == 0:
                 os.ftruncate(fd, size)
         except OSError as error:
@@ -248,14 +248,14 @@ class RealFiles:
 
     def link_unnamed(self, handle: int, path: str) -> bool:
         try:
-            # A folder's descriptor makes this linkat, which alone follows the link to the open file.
+            # With a folder's descriptor, Python calls linkat. Only linkat follows the link to the open file.
             folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
             try:
                 os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=folder, follow_symlinks=True)
             finally:
                 os.close(folder)
         except OSError:
-            return False  # taken by the other thread that makes it, or a file system without links
+            return False  # created by another thread in the meantime, or links are not supported
         self._paths[handle] = path
         return True
 
@@ -363,8 +363,8 @@ def _status(path: str) -> os.stat_result | None:
 def _read_nowait(handle: int, size: int, offset: int, flags: int) -> bytes | None:
     """Return bytes of a file, fewer at its end, or None if they are not in memory (as requested by the flags).
 
-    Only `preadv` accepts the flags, and it needs a writable buffer. A BytesIO provides its memory as one, and returns
-    it uncopied when no view is left. So bytes are copied from the page cache exactly once.
+    Only `preadv` accepts the flags, and it needs a writable buffer. A BytesIO provides its memory as such a buffer, and
+    returns it without a copy once no view is left. So bytes are copied from the page cache exactly once.
     """
     buffer = BytesIO(bytes(size))
     have = 0

@@ -1,6 +1,6 @@
-"""The open handles of a store's files, least recently used closed first, and which files still need a sync.
+"""Caches the open handles of a store's files, and tracks the files that need a sync.
 
-One cache serves all lists of segments, so a broker with ten thousand queues keeps a bounded number of files open.
+One cache serves all segment lists, so a broker with ten thousand queues keeps a bounded number of files open.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bolide.store.disk.reads import Reads
 
 @final
 class HandleCache:
-    """The open handles of a store, least recently used closed first; and which files still need a datasync."""
+    """Open handles of a store. Closes the least recently used one above `limit`, and tracks files that need a sync."""
 
     def __init__(self, files: Files, limit: int = 1024) -> None:
         self.files = files
@@ -25,7 +25,7 @@ class HandleCache:
         self._pins: dict[int, int] = {}
         """Number of other threads that use a handle."""
         self._late: dict[int, bool] = {}
-        """Handles that their last `unpin` closes: closed earlier, the number could already be another file's."""
+        """Handles that their last `unpin` closes. If they were closed earlier, another file could get their number."""
         self._unsynced: dict[str, bool] = {}
         self._unsynced_dirs: dict[str, bool] = {}
 
@@ -61,7 +61,7 @@ class HandleCache:
         return handle
 
     def unpin(self, handle: int) -> None:
-        """End one use. An unused file may be closed, and is closed now if it was dropped in the meantime."""
+        """Release one pin. Without pins, a handle may be closed. It is closed now if its file was dropped."""
         left = self._pins.get(handle, 0) - 1
         if left > 0:
             self._pins[handle] = left
@@ -117,7 +117,7 @@ class HandleCache:
             self._unsynced_dirs[folder] = True
 
     def close(self) -> None:
-        """Close every handle. Call once, at the end of the store, when no other thread uses them."""
+        """Close every handle. Call once, when the store closes and no other thread uses them."""
         for handle in [*self._open.values(), *self._late]:
             self.files.close(handle)
         self._open.clear()

@@ -1,4 +1,4 @@
-"""Slow work of the store that needs none of its state: the node runs each job in a pool, then notifies the store.
+"""Slow work that does not need the state of the store. The node runs each job in a pool, then notifies the store.
 
 A job gets all its inputs on creation, and accesses files only by path with separate descriptors, so that no handle of
 the loop can be closed while it is in use.
@@ -17,7 +17,7 @@ from bolide.store.disk.overwrite import overwrite
 from bolide.store.disk.segments import make_segment
 
 MANY: Final = 256
-"""Number of files and folders from which their file systems are synced completely."""
+"""Number of files and folders at or above which their file systems are synced as a whole."""
 
 
 class Job(Protocol):
@@ -45,7 +45,7 @@ class MakeSegment:
         self._size = size
         self._reserve = reserve
         self.sync_failed = False
-        """Whether the file exists but cannot be trusted: a second sync would succeed anyway."""
+        """Whether the file exists but cannot be trusted: a second sync would not report the lost bytes."""
 
     def run(self) -> None:
         """Create the file, or complete an existing one."""
@@ -106,7 +106,7 @@ class SyncDerived:
         self.folders = folders
         self.checkpoint = checkpoint
         self.sync_failed = False
-        """Whether written bytes may be lost; after any other failure a retry is possible."""
+        """Whether written bytes may be lost. After any other failure, a retry is possible."""
 
     def run(self) -> None:
         """Sync all files, then write the checkpoint, which guarantees that they are synced."""
@@ -144,7 +144,7 @@ class SyncTimer:
         self._metrics = metrics
 
     def run(self) -> None:
-        """Write the checkpoint last: a crash leaves the previous one, and files at least as new as it describes."""
+        """Sync the files, then write the checkpoint. A crash before leaves the previous checkpoint with newer files."""
         sync_files(self._files, self._paths, self._folders)
         if self._changes:
             self._write_wheel(self._root + "/timerwheel")
@@ -189,7 +189,7 @@ def sync_files(files: Files, paths: list[str], folders: list[str]) -> None:
 
 
 class WriteCheckpoint:
-    """Writes only the checkpoint, because the log's times change every second."""
+    """Writes only the checkpoint, because the times of the log change every second."""
 
     name = "write the checkpoint"
 

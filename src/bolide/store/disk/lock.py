@@ -1,4 +1,4 @@
-"""Lock of a store folder, and its run marker: RocketMQ's files `lock` and `abort`."""
+"""The lock of a store folder and its run marker: RocketMQ's files `lock` and `abort`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ class RunMark(Struct, frozen=True):
     """Additional content of `abort` after the process id, written by Bolide. RocketMQ's brokers never read the file."""
 
     boot_id: str
-    """Id of the host's boot and of the store's device at that time: while it is unchanged, the page cache has lost no
-    data."""
+    """Id of the host's boot and of the store's device. While it is unchanged, the page cache has lost no data."""
     run_id: int
-    """Number of the run: the checkpoint's information about the log is valid for this run only."""
+    """Number of the run. The checkpoint's information about the log is valid only for the run with this number."""
     sync_flush: bool
     """Whether queues contain only records that were already on disk in the log."""
 
@@ -59,8 +58,8 @@ def mark_running(files: Files, root: str, mark: RunMark) -> None:
     try:
         files.truncate(handle, 0)
         files.write_at(handle, [text], 0)
-        # A power failure before this leaves the marker of the last run, or an unreadable one; the log is as that run
-        # left it.
+        # A power failure before this leaves the marker of the last run or an unreadable one. The log has not changed
+        # since that run.
         files.datasync(handle)
     finally:
         files.close(handle)

@@ -1,4 +1,4 @@
-"""Overwrites a small file in place: one sector, so that a crash of the process leaves the old bytes or the new ones."""
+"""Overwrites a small file in place. It fits into one sector, so a process crash leaves the old or the new bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def overwrite(files: Files, path: str, data: bytes) -> None:
     handle = files.open(path, fresh, len(data))
     try:
         files.write_at(handle, [data], 0)
-        # A power failure before this leaves the old content, after it the new content.
+        # A power failure before this leaves the old content, the new content or a mixture; after it, the new content.
         files.datasync(handle)
     finally:
         files.close(handle)

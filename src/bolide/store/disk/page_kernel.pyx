@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""preadv2 and mincore in one call each.
+"""Calls preadv2 and mincore without the overhead of Python.
 
-`read_nowait` and `is_resident` do what `files` and `file_maps` do with several calls from Python. Those are the
-reference and run where this module is not built; the tests hold both equal.
+`read_nowait` and `is_resident` do in one call what `files` and `file_maps` do in several calls from Python. Those two
+modules are the reference and are used if this module is not built. Tests check that the results are equal.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -41,14 +41,14 @@ cdef extern from *:
     const bint BOLIDE_READS_NOWAIT
     const int SEEK_END
 
-DEF PAGES = 1024  # looked at by one call
+DEF PAGES = 1024  # maximum number of pages checked by one call
 
 TELLS_PAGES = bool(BOLIDE_TELLS_PAGES)
 READS_NOWAIT = bool(BOLIDE_READS_NOWAIT)
 
 
 def read_nowait(int handle, Py_ssize_t size, int64_t offset, int flags):
-    """Bytes of a file, fewer at its end; None when they are not in memory, which the flags ask to be told."""
+    """Return bytes of a file, fewer at its end, or None if they are not in memory (as requested by the flags)."""
     cdef bytes data
     cdef char* to
     cdef Py_ssize_t have = 0, done
@@ -73,7 +73,8 @@ def read_nowait(int handle, Py_ssize_t size, int64_t offset, int flags):
 
 
 def is_resident(int handle, uint64_t address, int64_t offset, int64_t size, int64_t page):
-    """Whether a range of a file mapped at an address lies within the file as it is now, all its pages in memory."""
+    """Return whether a range is within the current length of a file and all its pages are in memory. `address`: where
+    the file is mapped. Raises `OSError`."""
     cdef unsigned char pages[PAGES]
     cdef int64_t at, end = offset + size, part, i, length = lseek(handle, 0, SEEK_END)
     if length < 0:

@@ -15,7 +15,7 @@ LOCK_BYTES: Final = b"lock"  # content of the lock file, as in Java's broker
 class PosixLocks:
     """The locks of one `RealFiles`, by descriptor."""
 
-    _locked: Final[set[str]] = set()  # POSIX locks do not exclude within a process, so this list does
+    _locked: Final[set[str]] = set()  # POSIX locks do not exclude a second lock of the same process
 
     def __init__(self) -> None:
         self._locks: dict[int, str] = {}
@@ -23,7 +23,7 @@ class PosixLocks:
     def lock(self, path: str, mode: int) -> int:
         """Lock the first byte of a file, which is created with `mode`. Return its descriptor.
 
-        Raises `FileLocked` if this process or another one holds the lock, and `FileFailed` if a call fails.
+        Raises `FileLocked` if the file is locked by this or another process, and `FileFailed` if a call fails.
         """
         key = os.path.realpath(path)
         if key in PosixLocks._locked:
@@ -50,6 +50,6 @@ class PosixLocks:
         """Release the lock and close its descriptor. Raises `FileFailed` if the call fails."""
         PosixLocks._locked.discard(self._locks.pop(handle, ""))
         try:
-            os.close(handle)  # closing the descriptor gives the lock back
+            os.close(handle)  # closing the descriptor releases the lock
         except OSError as error:
             raise call_failed("unlock", "lock file", error) from error

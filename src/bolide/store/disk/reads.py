@@ -1,9 +1,9 @@
 """Reads of the loop that must not wait for the disk: a thread fetches missing bytes, and the read is repeated.
 
 Between `begin` and `end`, a read of the store's files returns bytes that are in memory or were fetched for this request
-before. For other bytes it raises `ColdRead`, or, if the reader can continue without them, returns none and records the
-missing range. The reader then restarts once the bytes are fetched, so it must change nothing before its last read.
-Outside `begin` and `end` a read waits for the disk: when the store opens and closes, and in its maintenance.
+before. For other bytes, it records the missing range and raises `ColdRead`, or returns no bytes if the reader can
+continue without them. The reader restarts once the bytes are fetched, so it must not change state before its last read.
+Outside `begin` and `end`, a read waits for the disk: when the store opens and closes, and in its maintenance.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PAGE: Final = 4096
 WINDOW: Final = 16 * 1024
 """Minimum number of bytes fetched around a missing range, because the next read is often adjacent."""
 MAX_MISSING: Final = 256
-"""Maximum number of recorded ranges. A request that misses more records the others in its next run."""
+"""Maximum number of recorded ranges. A request with more missing ranges records the others when it runs again."""
 
 
 @mypyc_attr(native_class=False)
@@ -68,8 +68,8 @@ class Reads:
         self._missing: list[Extent] = []
 
     def begin(self, fetched: Fetched, gather: bool) -> None:
-        """Do not wait for the disk until `end`. With `gather` a read that misses returns no bytes, and further reads
-        follow."""
+        """Do not wait for the disk until `end`. With `gather`, a read of missing bytes returns no bytes instead of
+        raising `ColdRead`, so that one run records several ranges."""
         self.patient = False
         self._fetched = fetched
         self._gather = gather

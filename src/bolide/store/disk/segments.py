@@ -21,7 +21,7 @@ __all__ = ["NAME_DIGITS", "Extent", "HandleCache", "Segment", "SegmentList", "ma
 
 NAME_DIGITS: Final = 20
 RESERVE_FIRST: Final = 4 * 1024 * 1024
-"""Bytes of a new log file that get blocks immediately, if it is created while a message waits for it."""
+"""Number of bytes of a new log file that get blocks immediately if it is created while a message waits for it."""
 
 
 def segment_name(start: int) -> str:
@@ -134,9 +134,9 @@ class SegmentList:
         self.files.sync_dir(self.folder)
 
     def sync_later(self) -> None:
-        """Mark files for a sync: the process that created them may have ended before it synced their names, their
-        folders' names, and bytes it wrote or wiped in the newest. Recovery does not rewrite correct content, so nothing
-        else would sync it."""
+        """Mark the newest file and the folders for a sync. The process that created the files may have ended before it
+        synced their names, their folders' names, and bytes that it wrote or wiped in the newest. Recovery does not
+        rewrite correct content, so no other step would sync it."""
         if self._segments:
             self.handles.wrote(self._segments[-1].path)
             parent = posixpath.dirname(self.folder)
@@ -158,8 +158,7 @@ class SegmentList:
             segment = self._add(offset)
         path = segment.path
         self.files.write_at(self.handles.get(path), buffers, within)
-        # After a process crash here, the kernel has the bytes. After a power failure they are certain only after
-        # `datasync_to`.
+        # After a process crash here, the kernel has the bytes. They survive a power failure only after `datasync_to`.
         self.handles.wrote(path)
 
     def create_at(self, offset: i64) -> None:
@@ -196,7 +195,7 @@ class SegmentList:
     # -- reading --
 
     def read(self, offset: i64, size: i64) -> bytes:
-        """Return up to `size` bytes; fewer only where the files start or end. May block on the disk."""
+        """Return up to `size` bytes, fewer only at the end of the files, or b"" outside them. May block on the disk."""
         segment = self._at(offset)
         if segment is None or size <= 0:
             return b""
@@ -217,7 +216,7 @@ class SegmentList:
         return b"".join(parts)
 
     def read_warm(self, offset: i64, size: i64) -> bytes | None:
-        """Like `read` if all bytes are in memory, else None: then load `extent(offset, size)` first."""
+        """Like `read`, but return None if bytes are not in memory. The caller must then load `extent(offset, size)`."""
         segment = self._at(offset)
         if segment is None or size <= 0:
             return b""
@@ -240,7 +239,7 @@ class SegmentList:
         return b"".join(parts)
 
     def view_warm(self, offset: i64, size: i64) -> memoryview | None:
-        """Return a view of the bytes, which the caller must copy immediately, or None: then call `read_warm`."""
+        """Return a view of the bytes, which the caller must copy immediately, or None if it must use `read_warm`."""
         segment = self._at(offset)
         if segment is None:
             return None
@@ -270,7 +269,7 @@ class SegmentList:
     def truncate_to(self, offset: i64) -> list[str]:
         """Delete the files that start at or after `offset`, newest first, so that a crash never leaves a gap.
 
-        The file that contains `offset` keeps its bytes: the caller records the new end of the stream.
+        The file that contains `offset` is not changed: the caller records the new end of the stream.
         """
         removed: list[str] = []
         while self._segments and self._segments[-1].start >= offset:
@@ -335,13 +334,13 @@ class SegmentList:
 
 
 def make_segment(files: Files, handles: HandleCache | None, path: str, size: int, reserve: int) -> None:
-    """Create a segment file of zeros, sparse except for the first `reserve` bytes. If they are given, its name is
-    synced as well.
+    """Create a segment file of zeros, sparse except for the first `reserve` bytes. If `reserve` is above 0, sync the
+    file and its name.
 
-    Without `handles` this runs in the pool, and the writer may create the same file at the same time and write to it: a
-    file created by the pool has no name until it is complete. A crash or power failure in between leaves an empty
+    Without `handles`, this runs in the pool, and the writer may create the same file at the same time and write to it.
+    So a file created by the pool has no name until it is complete. A crash or power failure in between leaves an empty
     newest file, which `load` deletes, or a complete file of zeros, which recovery treats as the end of the stream.
-    After `SyncFailed` the file must not be used: see `MessageStore`.
+    After `SyncFailed`, the file must not be used (see `MessageStore`).
     """
     if reserve <= 0:
         if handles is not None:
@@ -362,7 +361,7 @@ def make_segment(files: Files, handles: HandleCache | None, path: str, size: int
 
 
 def _made_unnamed(files: Files, folder: str, path: str, size: int, reserve: int) -> bool:
-    """Create the file without a name, then name it. Return False if unsupported, or if the name exists by then."""
+    """Create the file without a name, then name it. Return False if this is not supported or the name exists."""
     handle = files.open_unnamed(folder)
     if handle < 0:
         return False

@@ -54,7 +54,7 @@ def map_calls() -> tuple[Callable[[int, int, int, int, int, int], int | None], C
 
 @functools.cache
 def read_nowait_call() -> Callable[[int, int, int, int], bytes | None] | None:
-    """Return the native kernel's read with preadv2, which does not wait for the disk, or None if it is unavailable."""
+    """Return `page_kernel.read_nowait`, which does not wait for the disk, or None if it is unavailable."""
     try:
         from bolide.store.disk.page_kernel import READS_NOWAIT, read_nowait
     except ImportError:
@@ -64,7 +64,7 @@ def read_nowait_call() -> Callable[[int, int, int, int], bytes | None] | None:
 
 @functools.cache
 def is_resident_call() -> Callable[[int, int, int, int, int], bool] | None:
-    """Return the native kernel's check with mincore whether pages are in memory, or None if it is unavailable."""
+    """Return `page_kernel.is_resident`, which checks whether pages are in memory, or None if it is unavailable."""
     try:
         from bolide.store.disk.page_kernel import TELLS_PAGES, is_resident
     except ImportError:

@@ -1,8 +1,8 @@
-"""One IndexFile: hash slots, kept in memory during writing, and appended entries. The bytes equal RocketMQ's IndexFile.
+"""One IndexFile: hash slots and appended entries. The bytes equal RocketMQ's IndexFile.
 
-Java keeps the slots in the mapped file, and each entry writes a random page of it. Here they are an int32 vector;
-entries are written sequentially, slots when the file is full or the store closes. A crash therefore loses slots;
-`salvage` rebuilds them from the entries, each of which contains its hash and its predecessor.
+Java keeps the slots in the mapped file, and each entry writes a random page of it. Here, they are an int32 vector in
+memory until the file is full or the store closes. Entries are written sequentially. So a crash loses slots, and
+`salvage` rebuilds them from the entries, each of which contains its hash and the number of its predecessor.
 """
 
 from __future__ import annotations
@@ -66,19 +66,19 @@ class IndexFile:
         self._waiting_from: i64 = self.index_count
         self._table: vec[i32] = vec[i32]()
         self.in_memory = False
-        """True if the slots are in memory because the file has been written since it was opened."""
+        """Whether the slots are in memory, because the file has been written since it was opened."""
         self._size: i64 = index_file_size(slots, entries)
 
     # -- writing --
 
     def is_full(self) -> bool:
-        """Whether the file is full, so that the next entry needs a new file."""
+        """Return whether the file is full, so that the next entry needs a new file."""
         return self.index_count >= self.entries
 
     def put(self, hashed: i64, physical_offset: i64, store_timestamp: i64) -> bool:
-        """Add an entry for a key hash (`key_hash`) in memory; return False if the file is full.
+        """Add an entry for a key hash (`key_hash`) in memory. Return False if the file is full.
 
-        Raises `FileFailed` if the slots cannot be read; the file is unchanged then. `settle` writes buffered entries.
+        Raises `FileFailed` without changes if the slots cannot be read. `settle` writes buffered entries.
         """
         count = self.index_count
         if count >= self.entries:
@@ -135,19 +135,19 @@ class IndexFile:
         self.in_memory = True
 
     def write_entries(self) -> None:
-        """Write the waiting entries, in one sequential write, so that they can be read from the file."""
+        """Write the buffered entries with one sequential write, so that they can be read from the file."""
         data = self._waiting.getvalue()
         if data:
             if not self._begun:
                 self._begin()
-            # A crash here leaves entries beyond the header's count. Nothing reads them, and later entries overwrite
+            # A crash here leaves entries beyond the header's count. They are never read, and later entries overwrite
             # them.
             self._write(data, self._entries_at + self._waiting_from * ENTRY_SIZE)
             self._waiting = BytesWriter()
             self._waiting_from = self.index_count
 
     def flush(self) -> None:
-        """Write the waiting entries and the header. The slots stay in memory: see `finish`."""
+        """Write the buffered entries and the header. The slots remain in memory until `finish`."""
         if self.dirty:
             self.write_entries()
             self._write(self._header(), 0)
@@ -158,8 +158,8 @@ class IndexFile:
         closed."""
         self.write_entries()
         self._write_slots()
-        # Write the slots before the header. After a crash in between, the header counts fewer entries than the slots
-        # name; such slots are treated as empty.
+        # Write the slots before the header. After a crash in between, slots may refer to entries beyond the header's
+        # count. Such slots are treated as empty.
         self._write(self._header(), 0)
         self.dirty = False
         if release:
@@ -211,7 +211,7 @@ class IndexFile:
         view.release()
 
     def salvage(self, before: i64) -> bool:
-        """Rebuild slots and header from the entries of records below `before`; return False if there are none.
+        """Rebuild slots and header from the entries of records below `before`. Return False if there are none.
 
         Stops at the first invalid entry: its offset is lower than the previous one, or its predecessor is not the
         newest entry of its slot. Later entries are zeroed; otherwise a later salvage would accept them.
@@ -224,16 +224,17 @@ class IndexFile:
         self.index_count = self._waiting_from = count
         if count != known:
             _, offset, seconds, _ = self._entry(count - 1)
-            # All entries of the records before a dropped record exist; these records must not be added again.
+            # All entries of the records before a dropped record exist, so these records must not be added again.
             self.end_physical_offset = offset + 1 if self._entry(count)[1] >= before else offset
             self.end_timestamp = self.begin_timestamp + seconds * 1000 + 999
         self._wipe_rest()
         return True
 
     def drop_last(self) -> bool:
-        """Drop the entries of the newest record, some of which a crash may have lost; return False if none is left.
+        """Drop the entries of the newest record, because a crash may have lost some of them. Return False if the file
+        then has no entries.
 
-        Call it right after `salvage`. Recovery adds only this record again, not earlier ones.
+        Call this right after `salvage`. Recovery adds only this record again, not earlier ones.
         """
         count = self.index_count
         last = self._entry(count - 1)[1]
@@ -265,13 +266,13 @@ class IndexFile:
         if self.is_full():
             return
         handle = self.handles.get(self.path)
-        # Crash between the two: a file of the wrong length, which the next start deletes.
+        # A crash between the two calls leaves a file of the wrong length, which the next start deletes.
         self.files.truncate(handle, int(self._entries_at + self.index_count * ENTRY_SIZE))
         self.files.truncate(handle, int(self._size))
         self.handles.wrote(self.path)
 
     def _count_entries(self, before: i64) -> i64:
-        """Return the number after the last valid entry. Fills the slots and counts used ones."""
+        """Return the number after the last valid entry. Fills the slots and counts the used ones."""
         self._empty_slots()
         self.slot_count = 0
         number: i64 = 1
@@ -299,7 +300,7 @@ class IndexFile:
         return number
 
     def _entry(self, number: i64) -> tuple[int, int, int, int]:
-        """Hash, physical offset, seconds and predecessor of an entry in the file."""
+        """Return hash, physical offset, seconds and predecessor of an entry in the file."""
         data = self._read_entries(number, number + 1)
         if len(data) < ENTRY_SIZE:
             return 0, -1, 0, 0
@@ -308,7 +309,7 @@ class IndexFile:
     # -- reading --
 
     def overlaps(self, begin: i64, end: i64) -> bool:
-        """Whether the file may contain entries with times within [begin, end]; Java's isTimeMatched."""
+        """Return whether the file may contain entries with times within [begin, end], like Java's isTimeMatched."""
         first, last = self.begin_timestamp, self.end_timestamp
         return (begin < first and end > last) or first <= begin <= last or first <= end <= last
 
@@ -318,10 +319,10 @@ class IndexFile:
         """Append to `found` the physical offsets of entries with this hash and a time within [begin, end] ms, newest
         first.
 
-        Entries contain whole seconds. If only a part of an entry's second is in the range, `stored` returns the store
-        time of its record in ms; such a call counts as `READ_STEPS` steps. With None the second is compared, as in
-        RocketMQ. Stops at `max_count` offsets in `found`, at an entry older than `begin`, or after `steps` entries;
-        returns the remaining steps. A damaged chain, whose numbers do not decrease, ends at the first such entry.
+        Entries contain whole seconds. If only a part of an entry's second is in the range, `stored` is called for the
+        store time of its record in ms, which counts as `READ_STEPS` steps. With None, the second is compared, as in
+        RocketMQ. Stops at `max_count` offsets in `found`, at an entry older than `begin`, or after `steps` entries, and
+        returns the remaining steps. Also stops if the chain is damaged, so that entry numbers do not decrease.
         """
         number = self._head(hashed % self.slots)
         count = self.index_count
@@ -358,7 +359,7 @@ class IndexFile:
         return steps
 
     def _head(self, slot: i64) -> i64:
-        """Number of the newest entry in a slot, 0 when it is empty."""
+        """Return the number of the newest entry in a slot, or 0 if the slot is empty."""
         if self.in_memory:
             return i64(self._table[slot])
         data = self.handles.read(self.path, SLOT_SIZE, slot_at(slot))
@@ -379,5 +380,5 @@ def entry_start(slots: i64) -> i64:
 
 
 def read_header(files: Files, path: str, handles: HandleCache) -> IndexHeader:
-    """Return the header of an index file on disk; raises LayoutError if the file is shorter than a header."""
+    """Return the header of an index file on disk. Raises `LayoutError` if the file is shorter than a header."""
     return decode_index_header(files.read_at(handles.get(path), HEADER_SIZE, 0))

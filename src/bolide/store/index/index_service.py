@@ -1,4 +1,4 @@
-"""The index over all index files, which finds records by key: RocketMQ's IndexService.
+"""Finds records by key in all index files: RocketMQ's IndexService.
 
 A file is named after its creation time (17 digits, local time). When a file is full, the next one starts with the end
 times and offsets of the previous one.
@@ -43,10 +43,9 @@ class IndexService:
         self.handles = handles
         self.enabled = shape.index_enabled
         self.skipped: i64 = 0
-        """Number of records skipped because they were indexed already or lie before the newest one; Java skips them
-        too."""
+        """Number of records that were skipped, as in Java, because they precede the newest indexed record."""
         self.index_msg_timestamp: i64 = 0
-        """End time of the last full file that is synced: the checkpoint's third field."""
+        """End time of the last full file that is synced, the third field of the checkpoint."""
         self._slots: i64 = shape.index_slots
         self._entries: i64 = shape.index_entries
         self._tags = shape.tags_in_index
@@ -55,7 +54,7 @@ class IndexService:
         self._full: list[IndexFile] = []
         self._prefixes: dict[str, i64] = {}
         self._begun_at: i64 = -1
-        """Physical offset of a record with only its first `_begun` entries could be added; -1 = no such record."""
+        """Physical offset of a record of which only the first `_begun` entries were added, or -1."""
         self._begun: i64 = 0
         self._entry: i64 = 0
         """Number of entries of the current record processed so far."""
@@ -65,10 +64,11 @@ class IndexService:
     def load(self, abnormal: bool, index_msg_timestamp: int) -> list[str]:
         """Open the files and return the paths of deleted ones.
 
-        Files without a header or with another length than the shape says are deleted; dispatch creates new ones. After
-        a crash, Java deletes every file that ends later than the checkpoint says, and so loses the entries of records
-        that recovery does not read again. Here such a file is rebuilt from its entries and deleted only if that fails;
-        `last_update_physical_offset` then tells from where records must be added again.
+        Deletes files that have no valid header or not the length of the shape. Dispatch creates new ones.
+
+        After a crash, Java deletes every file with an end time after the checkpoint's, and so loses the entries of
+        records that recovery does not read again. Bolide rebuilds such a file from its entries, and deletes it only if
+        that fails. Records must then be added again, starting at `last_update_physical_offset`.
         """
         self.index_msg_timestamp = index_msg_timestamp
         self._files = []
@@ -86,10 +86,9 @@ class IndexService:
         if abnormal:
             removed += self._make_good()
             if self._files and self._files[-1].is_full():
-                # The next file is missing, and it may have contained further entries of a record that starts in this
-                # file.
+                # The next file is missing. It may have contained further entries of a record that starts in this file.
                 self._begun_at, self._begun = self._files[-1].newest_record()
-            # The process that created the files, or dropped entries of the newest one, may have died before a sync.
+            # The process that created the files, or dropped entries of the newest one, may have ended before a sync.
             self.handles.renamed(self.folder)
             if self._files:
                 self.handles.wrote(self._files[-1].path)
@@ -97,7 +96,8 @@ class IndexService:
         return removed
 
     def _make_good(self) -> list[str]:
-        """After a crash, keep synced files and those rebuilt from their entries; return the paths of deleted files."""
+        """After a crash, keep files that were synced or can be rebuilt from their entries. Return the paths of deleted
+        files."""
         removed: list[str] = []
         good = 0
         for file in self._files:
@@ -110,7 +110,7 @@ class IndexService:
                 file.finish(True)
                 self._full.append(file)
             good += 1
-        # Files after one that lost entries would hide the records that must be added again.
+        # Files after a file with lost entries would hide the records that must be added again.
         while len(self._files) > good:
             removed.append(self._remove(len(self._files) - 1))
         while self._files and not self._is_certain(self._files[-1]):
@@ -137,7 +137,7 @@ class IndexService:
         return IndexFile(self.files, path, self._slots, self._entries, self.handles, header)
 
     def close(self) -> None:
-        """Write everything, slots too; the store syncs and closes the handles, which it shares."""
+        """Write everything, including slots. The store syncs the files and closes the shared handles."""
         if self._last is not None and self._last.in_memory:
             self._last.finish(True)
         self._sync_full()
@@ -147,7 +147,7 @@ class IndexService:
     def put(self, d: Dispatch, now: i64) -> None:
         """Add an entry for each key of a record: unique key, keys, and tags (not in a 4.9 store).
 
-        Raises `FileFailed`; call it again with the same record then. Entries that exist are not added twice.
+        Raises `FileFailed`. The caller must then retry with the same record. Existing entries are not added twice.
         """
         if not self.enabled:
             return
@@ -193,7 +193,7 @@ class IndexService:
             self._add(continue_hash(continue_hash(prefix, "T#"), tags), offset, time, now)
 
     def _prefix(self, topic: str) -> i64:
-        """Hash of ``topic#``."""
+        """Return the hash of ``topic#``."""
         known = self._prefixes.get(topic)
         if known is not None:
             return known
@@ -226,7 +226,8 @@ class IndexService:
             header = IndexHeader(
                 last.end_timestamp, last.end_timestamp, last.end_physical_offset, last.end_physical_offset, 0, 1
             )
-            # Names order the files: two in one millisecond, or a clock set back, must not overwrite or reorder.
+            # Names order the files. Two files in one millisecond, or a clock set back, must not overwrite or reorder
+            # them.
             before = last.path[-NAME_DIGITS:]
             if name <= before:
                 name = str(int(before) + 1).zfill(NAME_DIGITS)
@@ -237,7 +238,7 @@ class IndexService:
         try:
             file.create()
         except FileFailed:
-            self._delete(path)  # the next try has another name
+            self._delete(path)  # the next attempt uses another name
             raise
         self.handles.renamed(self.folder)
         self._files.append(file)
@@ -245,7 +246,7 @@ class IndexService:
         return file
 
     def flush(self) -> None:
-        """Write buffered entries and headers, and sync files that became full; the checkpoint may name these then."""
+        """Write buffered entries and the header, and sync files that became full. The checkpoint then covers these."""
         if self._last is not None:
             self._last.flush()
         self._sync_full()
@@ -254,15 +255,15 @@ class IndexService:
         for file in self._full:
             self.files.datasync(self.handles.get(file.path))
             self.handles.synced(file.path)
-            # Only after the sync: if the checkpoint named a file whose slots a power failure lost, the file would be
-            # kept.
+            # Only after the sync: a start keeps a file that the checkpoint covers, even if a power failure has lost its
+            # slots.
             self.index_msg_timestamp = file.end_timestamp
         self._full = []
 
     def truncate(self, physical_offset: int) -> None:
-        """Drop the entries of records at or beyond the new end of the log; otherwise they would hide new records."""
+        """Drop the entries of records at or after the new end of the log. Otherwise they would hide new records."""
         if physical_offset <= self._begun_at:
-            self._begun_at = -1  # its entries go, too
+            self._begun_at = -1  # its entries are dropped too
         count = len(self._files)
         while self._last is not None and self._last.end_physical_offset >= physical_offset:
             last = self._last
@@ -272,7 +273,7 @@ class IndexService:
                 return
             self._remove(len(self._files) - 1)
         if len(self._files) < count and self._last is not None and self._last.is_full():
-            # Its newest record may be added again; further entries of that record would go into a new file.
+            # Its newest record may be added again. Further entries of that record would be in a new file.
             self._begun_at, self._begun = self._last.newest_record()
 
     def destroy(self) -> None:
@@ -313,12 +314,12 @@ class IndexService:
         index_type: str = "",
         stored: StoreTime | None = None,
     ) -> list[int]:
-        """Return physical offsets, ascending, of records that may have this key and a store time within [begin, end]
-        (ms).
+        """Return the physical offsets of records that may have this key and a store time within [begin, end] ms,
+        ascending.
 
         `index_type` "T" searches tags. Hashes collide, so the caller must check topic and key. The index contains whole
-        seconds: `stored` returns the milliseconds; without it times are rounded down, as in RocketMQ. Buffered entries
-        are found too. May read from disk.
+        seconds. `stored` returns exact store times; without it, times are rounded down, as in RocketMQ. Buffered
+        entries are found too. May block on the disk.
         """
         text = "T#" + key if index_type == "T" else key
         hashed = key_hash(continue_hash(self._prefix(topic), text))
@@ -346,5 +347,5 @@ class IndexService:
         return self._last.end_physical_offset if self._last is not None else 0
 
     def index_files(self) -> list[IndexFile]:
-        """The files, oldest first, for inspection."""
+        """Return the files, oldest first."""
         return list(self._files)

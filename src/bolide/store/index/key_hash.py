@@ -6,7 +6,7 @@ from mypy_extensions import i64
 
 
 def continue_hash(start: i64, text: str) -> i64:
-    """Return Java's String.hashCode of ``prefix + text`` as an unsigned 32-bit number; `start` is the hash of the
+    """Return Java's String.hashCode of ``prefix + text`` as an unsigned 32-bit number. `start` is the hash of the
     prefix."""
     h: i64 = start
     n: i64 = len(text)
@@ -23,8 +23,8 @@ def continue_hash(start: i64, text: str) -> i64:
 
 
 def key_hash(unsigned: i64) -> i64:
-    """Return the hash stored in an entry: the absolute value of the signed number, 0 for the minimum, which has
-    none."""
+    """Return the hash stored in an entry: the absolute value of the signed 32-bit number, or 0 for the minimum, whose
+    absolute value does not fit."""
     if unsigned < 0x80000000:
         return unsigned
     return 0 if unsigned == 0x80000000 else 0x100000000 - unsigned

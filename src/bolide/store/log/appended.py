@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class Appended:
-    """Position of an appended message. It is certain only when the log is confirmed up to `end_offset`."""
+    """Position of an appended message. It is final only once the log is confirmed up to `end_offset`."""
 
     def __init__(self, *, physical_offset: int, size: int, queue_offset: int, store_timestamp: int) -> None:
         self.physical_offset = physical_offset

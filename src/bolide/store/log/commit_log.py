@@ -38,8 +38,8 @@ _KEEP_BATCH: Final = 4 * 1024 * 1024
 
 @final
 class CommitLog:
-    """The log of one store. Offsets are physical offsets, timestamps ms since the epoch. `now` never jumps (see
-    `store.log.times`); the store time of a record is the wall clock's."""
+    """The log of one store. Offsets are physical offsets, timestamps ms since the epoch. `now` never jumps, but store
+    times are wall clock times (see `store.log.times`)."""
 
     def __init__(
         self, files: Files, folder: str, shape: StoreShape, options: StoreOptions, handles: HandleCache
@@ -102,7 +102,7 @@ class CommitLog:
     # -- appending --
 
     def check(self, message: BrokerMessage) -> i64:
-        """Return the size of the record of this message. The only place that limits its parts.
+        """Check the length of each part of a message, and return the size of its record. No other code checks them.
 
         Raises `MessageIllegal` if a part is too long.
         """
@@ -140,7 +140,7 @@ class CommitLog:
         within = self.end_offset % self.segment_size
         remaining = self.segment_size - within
         if within == 0:
-            # The first record of a file: of the whole log, or after a recovery that ended between two files.
+            # The first record of a file, either of a new log or after a recovery that ended between two files.
             self.ahead.enter(self.end_offset)
             if size + BLANK_SIZE <= remaining:
                 return
@@ -160,7 +160,7 @@ class CommitLog:
         self._batch_start = self.end_offset = start
 
     def append(self, message: BrokerMessage, queue_offset: i64, now: i64) -> Dispatch:
-        """Encode a checked message, for which there is room, at the end of the batch."""
+        """Encode a message at the end of the batch. The caller has called `check` and `make_room`."""
         store_timestamp = self.last_store_timestamp = self.store_time(now)
         physical_offset = self.end_offset
         if self.append_crc:
@@ -210,7 +210,8 @@ class CommitLog:
         return 0 if within == 0 or self.append_crc else self.segment_size - within - BLANK_SIZE
 
     def append_encoded(self, records: bytes, store_timestamp: i64) -> None:
-        """Append records encoded for this offset with this store time. They fit into `room`."""
+        """Append records that were encoded for the current `end_offset` and this store time. They must fit into
+        `room`."""
         self._batch.write(records)
         self.last_store_timestamp = store_timestamp
         self.end_offset += len(records)
@@ -257,8 +258,8 @@ class CommitLog:
                     self.written_offset += self.segment_size - self.written_offset % self.segment_size
             pieces = self._pieces()
             if pieces:
-                # A process crash before this line loses the batch, of which nothing was acknowledged. After a power
-                # failure any part of the batch may exist; recovery keeps the complete records at its start.
+                # A process crash before this line loses the batch. None of its records was acknowledged. After a power
+                # failure, any part of the batch may exist. Recovery keeps the complete records at its start.
                 self._write(self._batch_start, pieces)
             self.written_offset = self.end_offset
             if self._batch_start - self.next_check_from >= self._check_size:
@@ -377,7 +378,7 @@ class CommitLog:
             self.flushed_timestamp = self._sync_timestamp
 
     def sync_all(self) -> None:
-        """Sync all written bytes on this thread, at the end of the store. Raises `FileFailed`."""
+        """Sync all written bytes on this thread, when the store closes. Raises `FileFailed`."""
         if self.flushed_offset < self.written_offset:
             self.segments.datasync_to(self.written_offset, self.flushed_offset)
             self.flushed_offset = self.written_offset
@@ -386,22 +387,23 @@ class CommitLog:
     # -- reading --
 
     def checks_below(self) -> i64:
-        """Offset below which readers must compare records with their CRCs, because the bytes may come from the disk.
+        """Return the offset below which readers must compare records with their CRCs, because they may come from the
+        disk.
 
-        Exempt are the tail in memory, and the bytes that this process has written since it started, or since a reader
-        last found such bytes evicted from the page cache.
+        The tail is in memory. Bytes that this process has written are also assumed to be in memory, until a reader
+        finds some of them evicted from the page cache.
         """
         tail = self.tail.begin
         return tail if 0 <= tail < self.memory_from else self.memory_from
 
     def evicted(self, offset: i64) -> None:
-        """Note that bytes at `offset` are not in memory: the kernel will read them, and some after them, from disk."""
+        """Record that bytes at `offset` are not in memory. The kernel will read them and some later bytes from disk."""
         self.evictions += 1
         if offset >= self.memory_from:
             self.memory_from = self.written_offset
 
     def view(self, offset: i64, size: i64) -> memoryview | None:
-        """Return a view of bytes in memory, to be copied immediately, or None: then read them."""
+        """Return a view of bytes, which the caller must copy immediately, or None if they are not in memory."""
         view = self.tail.view(offset, size)
         return view if view is not None else self.segments.view_warm(offset, size)
 

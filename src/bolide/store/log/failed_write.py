@@ -1,4 +1,4 @@
-"""The bytes that a failed write may have left beyond the end of the log, which are wiped before the next write."""
+"""Wipes the bytes that a failed write may have left beyond the end of the log, before the next write."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class FailedWrite:
         self.end = end
 
     def wipe(self, written_offset: i64) -> None:
-        """Zero the file from the end of the log to the end of the remains. Raise `FileFailed` if that fails."""
+        """Zero the file from the end of the log to the end of the remains. Raises `FileFailed` if that fails."""
         size: i64 = self.end - written_offset
         if size > 0 and self._segments.path_at(written_offset) != "":
-            # A crash before this may restore complete records of a failed write at the next start. Their sends failed,
-            # which guarantees nothing, so they are at worst duplicates of a retried send. The last record is wiped
-            # first: if the disk fails in between, no good record may follow bad bytes, because that is damage.
+            # After a crash before this, the next start may recover complete records of a failed write. Their sends
+            # failed, which guarantees nothing, so they are at worst duplicates of a retried send. Wipe the last record
+            # first: if the disk fails in between, no valid record may follow invalid bytes, because that is damage.
             while self._starts:
                 self._segments.write(self._starts[-1], [bytes(BLANK_SIZE)])
                 self._starts.pop()

@@ -1,7 +1,7 @@
 """Creates log files and allocates blocks ahead of the writer (AllocateMappedFileService).
 
-Blocks are allocated well ahead, so that a full disk is detected there and not at a message; and in steps, so that a
-store with three messages does not use a gigabyte. The pool does the work; this module decides what is due.
+Blocks are allocated well ahead, so that a full disk is detected before a message needs the space. They are allocated in
+steps, so that a store with three messages does not use a gigabyte. This module decides when; the pool does the work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RESERVE_STEP: Final = 64 * 1024 * 1024
 
 @final
 class FilesAhead:
-    """Files ahead of one log. Offsets are physical offsets; `end` is the end of the log."""
+    """Plans the files and blocks ahead of one log. Offsets are physical offsets; `end` is the end of the log."""
 
     def __init__(self, segments: SegmentList) -> None:
         self._segments = segments
@@ -27,12 +27,12 @@ class FilesAhead:
         self._asked: i64 = -1
         self._step: i64 = RESERVE_FIRST
         self._reserved: i64 = 0
-        """Up to here the file in use has real blocks, or the pool is about to give it some."""
+        """Offset up to which the current file has allocated blocks, or the pool is about to allocate them."""
         self._step_at: i64 = 0
-        """Once the log ends beyond this, the next blocks are reserved."""
+        """End of the log above which the next blocks are allocated."""
 
     def start_at(self, end: i64) -> None:
-        """Set the end of the log, with unknown files and blocks ahead of it."""
+        """Set the end of the log. Assumes that no files or blocks exist ahead of it."""
         self._reserved = self._step_at = end
         self._ready = self._asked = -1
 
@@ -43,13 +43,13 @@ class FilesAhead:
             self._ready = -1
             self._reserve_to(start + self.first_blocks())
         else:
-            # The pool was late or never started: this takes a few ms on the loop. If both create the same file, they do
-            # the same, and neither changes a byte.
+            # The pool was late or never started. This takes a few ms on the loop. If both create the file at the same
+            # time, they do the same, and neither changes a byte.
             self._segments.create_at(start)
             self._reserve_to(start + min(RESERVE_FIRST, self._segment_size))
 
     def next_segment(self, end: i64) -> i64:
-        """Return the start of the file to create ahead now, or -1. Each is returned once."""
+        """Return the start offset of the log file to create now, or -1. Each file is returned once."""
         within = end % self._segment_size
         start = end - within + self._segment_size
         if within * 2 < self._segment_size or self._asked == start or self._ready == start:
@@ -58,17 +58,17 @@ class FilesAhead:
         return start
 
     def segment_ready(self, start: i64, done: bool) -> None:
-        """Record that the file at `start` exists with its blocks, or that its creation failed: then it is created when
-        needed."""
+        """Record that the file at `start` exists with its blocks, or, if `done` is False, that its creation failed:
+        `enter` then creates it."""
         if done and start >= self._segments.end_of_files:
             self._ready = start
 
     def first_blocks(self) -> i64:
-        """Return how many bytes of a new file ahead of use get blocks."""
+        """Return the number of bytes at the start of a file created ahead of use that get blocks."""
         return min(RESERVE_STEP, self._segment_size)
 
     def next_blocks(self, end: i64) -> Extent | None:
-        """Return the range of the current file that should get blocks now. Each is returned once."""
+        """Return the range of the current file that should get blocks now, or None. Each range is returned once."""
         if end <= self._step_at:
             return None
         at: i64 = max(self._reserved, end)
@@ -83,12 +83,12 @@ class FilesAhead:
         return Extent(path, at % self._segment_size, size)
 
     def blocks_refused(self, end: i64) -> None:
-        """Record that a range could not be allocated: the writer detects a full disk if it gets there."""
+        """Record that a range could not be allocated. The writer detects a full disk when it gets there."""
         self._step = RESERVE_FIRST
         self._reserved = end
         self._step_at = end + RESERVE_FIRST
 
     def _reserve_to(self, end: i64) -> None:
         self._reserved = end
-        # At the end of a file there is no next stretch: the next file has its own first one.
+        # At the end of a file there is no next range: the next file gets its own first blocks.
         self._step_at = end if end % self._segment_size == 0 else end - self._step // 2

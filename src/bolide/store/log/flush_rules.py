@@ -10,7 +10,7 @@ from bolide.store.options import StoreOptions
 
 PAGE: Final = 4096
 EARLY_PAGES: Final = 4
-"""Number of dirty pages from which an async flush does not wait for its interval, if the setting is 0."""
+"""Number of dirty pages at which a flush does not wait for its interval, if flushCommitLogLeastPages is 0."""
 
 
 @final
@@ -30,7 +30,7 @@ class FlushRules:
         self._last_look = self._last_thorough = now
 
     def due(self) -> i64:
-        """Return when the interval ends."""
+        """Return when the current interval ends."""
         return self._last_look + self._interval
 
     def flush_soon(self) -> None:
@@ -38,7 +38,8 @@ class FlushRules:
         self._last_thorough = 0
 
     def wanted(self, flushed_offset: i64, written_offset: i64, now: i64) -> bool:
-        """Return True if enough pages are dirty, or the thorough interval has passed."""
+        """Return whether to flush now: the interval has passed (or enough pages are dirty not to wait for it), and the
+        minimum number of pages is dirty or the thorough interval has passed. Restarts an interval that has passed."""
         pages = written_offset // PAGE - flushed_offset // PAGE
         early = not self._timed and pages >= (self._least_pages if self._least_pages > 0 else EARLY_PAGES)
         if now - self._last_look < self._interval and not early:

@@ -1,4 +1,4 @@
-"""Cache of the newest bytes of the log, as written to the kernel: readers at its end need no system call."""
+"""Cache of the newest bytes of the log, as written to the kernel, so that readers at its end need no system call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mypy_extensions import i64
 _OVERHEAD: Final = 64
 """Bytes of memory per piece in addition to its content."""
 _JOINED: Final = 64 * 1024
-"""Maximum range that is joined from several pieces."""
+"""Maximum size of a range that `view` joins from several pieces."""
 _FORGOTTEN: Final = 256
 """The lists are shortened after this number of dropped pieces."""
 
@@ -21,7 +21,7 @@ class LogTail:
 
     def __init__(self, limit: i64) -> None:
         self.size: i64 = 0
-        """Bytes of memory in use."""
+        """Memory in use, in bytes."""
         self._limit: i64 = limit
         self._end: i64 = -1
         self._starts: list[int] = []
@@ -34,7 +34,7 @@ class LogTail:
         return self._starts[self._first] if self._first < len(self._starts) else -1
 
     def add(self, start: i64, data: bytes) -> None:
-        """Add bytes that the kernel has accepted."""
+        """Add bytes that the kernel has accepted. Bytes that do not continue the cached range replace it."""
         if start != self._end:
             self.clear()
         size: i64 = len(data)

@@ -1,8 +1,8 @@
-"""Converts the steady time that never jumps to the wall clock of record timestamps, and back.
+"""Converts the store's steady time, which never jumps, to the wall clock time of record timestamps, and back.
 
-The store uses `now`, which is steady. A record's store time is `wall(now)`. If the wall clock was changed while the
-broker ran, `steady` converts a record's time with the offset that was valid when it was stored. For records from before
-the start, only the wall clock of the start is known.
+`now` is a steady time. A record's store time is `wall(now)`. If the wall clock was changed while the broker ran,
+`steady` converts a record's time with the offset that was valid when it was stored. For records from before the start,
+only the offset at the start is known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class StoreTimes:
         self.offset: i64 = 0
         """Wall clock minus steady time."""
         self._steps: list[tuple[int, int]] = []
-        """(end of the log when the offset changed, previous offset), oldest first."""
+        """Changes of the offset, oldest first: the end of the log at the time, and the previous offset."""
 
     def step(self, offset: i64, end: i64) -> None:
         """Set a new offset for records stored from the end of the log on, because the wall clock was changed."""

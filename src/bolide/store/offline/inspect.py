@@ -1,7 +1,7 @@
 """Reports the content of a store folder: segments, records by topic and queue, units, index files, checkpoint, run
 marker.
 
-`inspect_store` only reads and reports; `verify` checks. Uses plain dataclasses, for a table or for JSON.
+`inspect_store` only reads and reports. The module `verify` checks. Results are dataclasses, for a table or for JSON.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class IndexSummary:
 
 @dataclass
 class StoreSummary:
-    """A whole store folder."""
+    """The content of a store folder."""
 
     root: str
     format: int
-    """The number in `store-format`, or 0 without the file."""
+    """The number in the file `store-format`, or 0 if the file is missing."""
     abort: bool
     """Whether the run marker exists: a broker is running or did not stop cleanly."""
     checkpoint: Checkpoint | None
@@ -136,7 +136,7 @@ def queue_folders(files: Files, root: str, folder: str = "consumequeue") -> list
 
 
 def read_checkpoint(files: Files, root: str) -> Checkpoint | None:
-    """Return the checkpoint, or None if there is none. Raises `LayoutError` if it is too short."""
+    """Return the checkpoint, or None if the file is missing. Raises `LayoutError` if it is too short."""
     data = files.read_file(f"{root}/checkpoint")
     return None if data is None else decode_checkpoint(data)
 

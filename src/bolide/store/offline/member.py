@@ -1,6 +1,6 @@
-"""Recognize the store of a replica in controller mode, and move its identity aside.
+"""Recognizes the store of a replica in controller mode, and moves its identity aside.
 
-Other replicas have the messages that such a store has lost. After its damage is filled or truncated, its set would
+Other replicas have the messages that such a store has lost. If its damage were only filled or truncated, its set would
 treat it as a complete replica. So it joins as a new replica and copies the log after its valid part.
 """
 
@@ -24,7 +24,7 @@ class MemberPaths(NamedTuple):
 
     @classmethod
     def within(cls, root: str, identity: str = "", epochs: str = "") -> MemberPaths:
-        """The paths in a store folder, unless broker.conf has others."""
+        """Return the paths in a store folder. `identity` and `epochs` replace them if broker.conf sets other paths."""
         return cls(identity or f"{root}/brokerIdentity", epochs or f"{root}/epochFileCheckpoint")
 
 
@@ -40,7 +40,8 @@ def identity_words(files: Files, paths: MemberPaths) -> list[str] | None:
 def replica_of(files: Files, paths: MemberPaths) -> str:
     """Return `replica ID of SET`, or "" if the store does not belong to a replica.
 
-    A damaged identity also marks a replica's store. So do epochs without an identity: an interrupted repair moved it.
+    A damaged identity also marks a replica's store. Epochs without an identity mark it too, because an interrupted
+    repair may have moved the identity.
     """
     words = identity_words(files, paths)
     if words is None:
@@ -61,12 +62,12 @@ def set_member_aside(files: Files, root: str, paths: MemberPaths, folder: str) -
 
 
 def set_identity_aside(files: Files, paths: MemberPaths, folder: str) -> None:
-    """Move the identity into `folder`: the next start makes the store a new replica."""
+    """Move the identity into `folder`, so that the next start makes the store a new replica."""
     set_aside(files, [f"{paths.identity}{part}{backup}" for part in _PARTS for backup in ("", ".bak")], folder)
 
 
 def set_aside(files: Files, paths: list[str], folder: str) -> None:
-    """Move these files and folders, if they exist, to `folder`, durably. Raises `FileFailed`."""
+    """Move these files and folders durably to `folder`, if they exist. Raises `FileFailed`."""
     parents: dict[str, None] = {}
     for path in paths:
         parent, _, name = path.rpartition("/")

@@ -1,9 +1,10 @@
 """`bolide store repair`: repairs a store with a damaged log, so that it starts again. Plans first, then executes.
 
-An unreadable record leaves a hole. Later queue offsets must not move, so its queue offset is kept: a filler record that
-describes the damage gets the topic, queue and queue offset that are missing among the other records (or that its head
-still contains). If none is missing, the filler enters no queue. Both kinds are valid records for RocketMQ as well.
-Bytes to overwrite or truncate are first copied to a folder next to the log, and synced.
+An unreadable record leaves a hole. Later queue offsets must not change, so a filler record takes its queue offset. The
+filler describes the damage. It gets the topic, queue and queue offset that are missing among the other records, or that
+the head of the damaged record still contains. If no queue offset is missing, the filler enters no queue. Both kinds of
+filler are valid records for RocketMQ as well. Bytes to overwrite or truncate are first copied to a folder next to the
+log, and synced.
 """
 
 from __future__ import annotations
@@ -90,12 +91,13 @@ class Plan:
     holes: list[Hole] = field(default_factory=list)
     """Holes to fill, or [] if the log should be truncated."""
     cut_bytes: int = 0
-    """Number of bytes to truncate after `log_end`, up to the last one that is not zero."""
+    """Number of bytes to truncate after `log_end`, up to the last non-zero byte."""
     no_log: bool = False
     """Whether the log has no file, or a replica's log has no valid record. Everything derived from the log is then set
     aside."""
     member: str = ""
-    """Name of the replica, such as `replica 2 of broker-a`: it gives up its identity and copies the rest of the log."""
+    """Name of the replica, such as `replica 2 of broker-a`, or "". A replica loses its identity, and copies the rest of
+    the log from another replica."""
 
 
 class Repair:
@@ -124,7 +126,8 @@ class Repair:
     # -- the plan --
 
     def plan(self, cut: bool, last_copy: bool = False) -> Plan:
-        """Scan the whole log without changes. With `last_copy`, a replica's log is repaired in place."""
+        """Scan the whole log without changes, and plan the repair. With `cut`, the log is truncated at the damage
+        instead of filling holes. With `last_copy`, a replica's log is repaired in place."""
         check_format(self._files, self._root)
         member = "" if last_copy else replica_of(self._files, self._paths)
         self._log.load()
@@ -271,8 +274,8 @@ class Repair:
         folder = f"{self._root}/repair-{self._files.local_time(now)}"
         self._files.make_dir(folder)
         self._files.sync_dir(self._root)
-        # If a crash follows, the copies are complete before the first byte of the log changes, and a new plan finds
-        # the remaining work. `abort` makes the next start dispatch from before the first change.
+        # The copies are complete before the first byte of the log changes. After a crash, a new plan finds the
+        # remaining work. `abort` makes the next start dispatch records from before the first change.
         if plan.no_log:
             self._set_aside(plan, folder)
             return folder

@@ -1,7 +1,7 @@
 """`bolide store truncate`: truncates the log of a stopped replica, so that it can replicate from its master again.
 
-A replica never truncates confirmed bytes automatically, so this is an operator's decision. The truncated bytes are kept
-in a folder in the store, as with `store repair`.
+A replica never truncates confirmed bytes automatically, so an operator must decide. The truncated bytes are saved in a
+folder of the store, as with `store repair`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bolide.store.startup.survey import CHUNK, NO_LIMIT
 
 @dataclass
 class TruncationPlan(Plan):
-    """Truncate the log at `log_end`; with `no_log` move the whole log aside."""
+    """Truncates the log at `log_end`, or moves the whole log aside if `no_log` is set."""
 
     replica: str = ""
     """Replica id, broker name and cluster in the file `brokerIdentity`, or "" if it is missing."""
@@ -52,7 +52,7 @@ class Truncation(Repair):
         return plan
 
     def _data_end(self, starts: list[int]) -> int:
-        """Return the offset after the last byte that is not zero: files created ahead contain only zeros."""
+        """Return the offset after the last non-zero byte. Files created ahead of use contain only zeros."""
         return next((end for start in reversed(starts) if (end := self._survey.last_data(start)) > start), starts[0])
 
     def _record_at(self, offset: int) -> int:

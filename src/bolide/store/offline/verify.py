@@ -1,8 +1,8 @@
 """Verifies a store: every record, every queue unit and every index entry, each checked against the others.
 
-The log is read once, in order. Each record's unit is looked up in its queue and marked; unmarked units refer to no
-record. The index, whose entries are in log order, is merged with the log. Memory: one byte per unit, one int32 per
-index slot, one chunk of the log.
+The log is read once, in order. The unit of each record is looked up in its queue and marked. Units that remain unmarked
+do not refer to a record. Index entries are in log order, so they are read in parallel. Needs memory for one byte per
+unit, one int32 per index slot, and one chunk of the log.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from bolide.store.offline.verify_queue import QueueCheck
 from bolide.store.offline.walk import End, Problem, SegmentFile, segment_files, strange_names, walk_segment
 
 _PENDING = 200_000
+"""Number of records that are buffered before their units are checked, so that units are read in long ranges."""
 _MAX_NOTES = 100
-"""Maximum number of buffered records, so that each queue's units are read in long ranges."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """An inconsistency that RocketMQ would not leave: the file, the byte in it, one sentence."""
+    """An inconsistency that RocketMQ would not leave, at byte `position` of `path`: a file, or a folder of segments."""
 
     path: str
     position: int
@@ -96,7 +96,7 @@ class _LogCheck:
     def __init__(self, files: Files, root: str, shape: StoreShape, verdict: Verdict) -> None:
         self.end_offset = 0
         self.newest = -1
-        """The newest store time of a record in ms, -1 without records."""
+        """Newest store time of a record in ms, or -1 if there are no records."""
         self._verdict = verdict
         self._files = files
         self._shape = shape

@@ -28,14 +28,14 @@ _ENTRIES = 50_000
 
 
 class IndexCheck:
-    """Feed it every record in the order of the log, then `finish`."""
+    """Checks the index. Call `expect` for every record in the order of the log, then `finish`."""
 
     def __init__(self, files: Files, folder: str, shape: StoreShape) -> None:
         self.entries = 0
         self.findings: list[tuple[str, int, str]] = []
-        """File, byte in it, sentence."""
+        """Path of a file, position in it in bytes, and a sentence."""
         self.missing: list[int] = []
-        """Physical offsets of records whose keys are missing."""
+        """Physical offsets of records whose keys are missing in the index."""
         self.missing_tail = 0
         self.notes: list[str] = []
         self._files = files
@@ -148,7 +148,7 @@ class IndexCheck:
             on_disk.byteswap()
         if on_disk != newest:
             for slot, (found, wanted) in enumerate(zip(on_disk, newest, strict=True)):
-                # A number that no entry has yet is an empty slot for Java.
+                # Java treats a slot with the number of a missing entry as empty.
                 if found != wanted and (wanted or 0 < found < index_count):
                     sentence = f"slot {slot} holds entry {found}, its newest is {wanted}"
                     self.findings.append((path, HEADER_SIZE + 4 * slot, sentence))

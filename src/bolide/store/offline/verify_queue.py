@@ -19,11 +19,11 @@ class QueueCheck:
         self.matched = 0
         self.ext_matched = 0
         self.findings: list[tuple[int, str]] = []
-        """Byte of the stream and sentence."""
+        """Position in the stream in bytes, and a sentence."""
         self.missing: list[int] = []
         """Physical offsets of records without a unit."""
         self.missing_tail = 0
-        """Number of these that follow the last record with a unit."""
+        """Number of the missing records that follow the last record with a unit."""
         self._files = files
         self._shape = shape
         self._segments = segment_files(files, path)
@@ -54,7 +54,7 @@ class QueueCheck:
             self._compare(d, start + at, unit)
 
     def finish(self, log_start: int, log_end: int) -> None:
-        """Check the units without a record. Units of records deleted since are not an error."""
+        """Check the units without a record. Units of records that retention has deleted are not an error."""
         for file in self._segments:
             data = self._read(file)
             for at in range(0, len(data) - UNIT_SIZE + 1, UNIT_SIZE):

@@ -1,6 +1,6 @@
 """Reads a store that no broker uses: its files by name, and its log record by record, in any state.
 
-Used by `inspect` and `verify`. Neither writes nor locks. Memory: one chunk of the log.
+Used by `inspect` and `verify`. Does not write or lock. Needs memory for one chunk of the log.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ start."""
 
 @dataclass(frozen=True)
 class SegmentFile:
-    """One file of a list of segments. `start`: offset of its first byte in the stream."""
+    """One file of a segment list. `start`: offset of its first byte in the stream."""
 
     path: str
     start: int
@@ -60,7 +60,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class End:
-    """End of a segment's records. `blank`: whether it is a blank record, after which the log continues in the next
+    """End of a segment's records. `blank`: whether a blank record follows them, so that the log continues in the next
     file."""
 
     physical_offset: int
@@ -78,12 +78,12 @@ def segment_files(files: Files, folder: str) -> list[SegmentFile]:
 
 
 def strange_names(files: Files, folder: str) -> list[str]:
-    """Return names in a folder of segments that are not segments."""
+    """Return the names in a segment folder that are not names of segments."""
     return [name for name in files.list_dir(folder) if len(name) != 20 or not name.isdecimal()]
 
 
 def read_whole(files: Files, path: str, size: int, offset: int = 0) -> bytes:
-    """Return a range of a file. Raises `LayoutError` if the file ends before."""
+    """Return a range of a file. Raises `LayoutError` if the file ends within the range."""
     handle = files.open(path)
     try:
         data = files.read_at(handle, size, offset)
@@ -97,7 +97,7 @@ def read_whole(files: Files, path: str, size: int, offset: int = 0) -> bytes:
 def walk_segment(
     files: Files, file: SegmentFile, shape: StoreShape, check_crc: bool, chunk: int = CHUNK
 ) -> Iterator[Records | Problem | End]:
-    """Yield the records of one CommitLog file in order, invalid ranges in between, and the end. Reads `chunk` bytes at
+    """Yield the records and the invalid ranges of one CommitLog file in order, and then its end. Reads `chunk` bytes at
     a time."""
     handle = files.open(file.path)
     try:
@@ -157,7 +157,7 @@ def _walk(
 
 
 def _next_start(files: Files, handle: int, file: SegmentFile, at: int) -> int:
-    """Return the byte of the file at which the next provable record starts, or -1."""
+    """Return the position in the file at which the next recognizable record starts, or -1."""
     while at < file.size:
         data = files.read_at(handle, min(CHUNK, file.size - at), at)
         found = find_record(data, 0, file.start + at)
@@ -170,7 +170,7 @@ def _next_start(files: Files, handle: int, file: SegmentFile, at: int) -> int:
 
 
 def _any_byte(files: Files, handle: int, file: SegmentFile, at: int) -> bool:
-    """Return whether non-zero bytes follow."""
+    """Return whether the file has a non-zero byte at or after `at`."""
     while at < file.size:
         data = files.read_at(handle, min(CHUNK, file.size - at), at)
         if not data:

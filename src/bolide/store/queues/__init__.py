@@ -1,1 +1,1 @@
-"""Consume queues: the units of each queue, their numbers, and the topics that were deleted."""
+"""Consume queues: the units of each queue, their queue offsets, and the deleted topics."""

@@ -1,9 +1,9 @@
 """ConsumeQueue: positions of one queue's messages in the log, one unit of 20 bytes per message (RocketMQ's
 ConsumeQueue).
 
-Unit N of a queue is at byte N*20 of its stream of files. New units are kept and read in a small tail in memory, and are
-written to the (sparse) files by `flush`, which `ConsumeQueues` calls: `put` itself only adds to the tail. All content
-is derived from the log: recovery, which starts before the last thorough flush, adds units lost in a crash again.
+Unit N of a queue is at byte N*20 of its stream of files. `put` only adds a unit to a small tail in memory, where it can
+be read. `ConsumeQueues` calls `flush`, which writes the tail to the (sparse) files. All content is derived from the
+log. Recovery starts before the last thorough flush, so it adds units that were lost in a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bolide.store.queues.intact_span import IntactSpan
 from bolide.store.queues.unit_files import NO_ADDRESS, UnitFiles
 
 TAIL_LIMIT: Final = 400 * UNIT_SIZE
-"""Size in bytes from which a queue's tail is written immediately."""
+"""Size in bytes at which a queue's tail is written immediately."""
 
 
 @final
@@ -63,14 +63,15 @@ class ConsumeQueue:
         self.gaps: i64 = 0
         """Number of units with a queue offset past the end. They were appended at the end anyway."""
         self.dirty = False
-        """Whether `flush` has bytes to write. `ConsumeQueues` keeps the list."""
+        """Whether the queue is in the list of queues that `ConsumeQueues` must flush."""
         self._waiting: UnitBacklog = waiting if waiting is not None else UnitBacklog()
         self._tail: BytesWriter | None = None
         self._tail_at: i64 = 0
         self._seen: bytes = b""
 
     def load(self) -> None:
-        """Find the files. Files that do not fit are deleted, because dispatch recreates them. Call `recover` next."""
+        """List the files. Deletes the first file with a wrong size or position and all later files, because dispatch
+        recreates them. Call `recover` next."""
         self.segments.load(True)
         if self.ext is not None:
             self.ext.load()
@@ -128,7 +129,8 @@ class ConsumeQueue:
         while at < queue_offset:
             room = self.units_per_file - at % self.units_per_file
             count: i64 = min(queue_offset - at, room, 50_000)
-            # Crash here: some pre-blank units too few or too many; both read as units below the first real one.
+            # A crash here leaves too few or too many pre-blank units. Both are treated as units below the first real
+            # one.
             self.segments.write(at * UNIT_SIZE, [PRE_BLANK * count])
             at += count
         self.max_offset = self._tail_at = self.min_offset = queue_offset
@@ -153,7 +155,7 @@ class ConsumeQueue:
             count: i64 = min(total - done, self.units_per_file - at % self.units_per_file)
             part = data if count == total else data[done * UNIT_SIZE : (done + count) * UNIT_SIZE]
             self.segments.write(at * UNIT_SIZE, [part])
-            # Crash here: the units up to `at` are in the files, recovery puts the others again.
+            # After a crash here, the units up to `at` are in the files, and recovery adds the others again.
             at += count
             done += count
         self._waiting.units -= total
@@ -164,10 +166,10 @@ class ConsumeQueue:
     # -- reading --
 
     def units(self, queue_offset: i64, count: i64, wait: bool = False) -> bytes | None:
-        """Return up to `count` complete units starting at an offset, not past the end or the file, or None if they are
-        cold.
+        """Return up to `count` complete units, starting at an offset and ending at the end of its file or of the queue.
+        Return None if they are not in memory.
 
-        With `wait`, read cold units from the disk.
+        With `wait`, units that are not in memory are read from the disk.
         """
         stop: i64 = min(queue_offset + count, self.max_offset, self.next_file(queue_offset))
         if queue_offset >= self._tail_at:
@@ -206,7 +208,7 @@ class ConsumeQueue:
         return read_i64_be(data, 0), read_i32_be(data, 8), read_i64_be(data, 12)
 
     def file_start(self, queue_offset: i64) -> i64:
-        """Return the queue offset of the first unit in the file of this one."""
+        """Return the queue offset of the first unit in the file of this unit."""
         return queue_offset - queue_offset % self.units_per_file
 
     def next_file(self, queue_offset: i64) -> i64:
@@ -216,10 +218,10 @@ class ConsumeQueue:
     # -- recovery --
 
     def recover(self, clean: bool = False) -> None:
-        """Find the end: the first invalid unit, searching from the third file from the end. Later units are dropped.
+        """Find the end, which is the first invalid unit, searching from the third file from the end. Drop later units.
 
-        After a crash (`clean` False) the rest of the last file is wiped: a later recovery would accept units that
-        survived behind a hole, once new units have filled the hole.
+        After a crash (`clean` is False), wipe the rest of the last file. Otherwise a later recovery would accept units
+        that survived after a hole, once new units have filled the hole.
         """
         files = UnitFiles(self.segments)
         end = files.find_end()
@@ -253,7 +255,7 @@ class ConsumeQueue:
         self.segments.truncate_to(end * UNIT_SIZE)
         if self.segments.is_empty():
             end = 0
-        # Wiped, because the next recovery would accept the old units. After a crash before this, it drops them again.
+        # Wipe the old units, because the next recovery would accept them. After a crash before this, it drops them.
         stop: i64 = min(old * UNIT_SIZE, self.segments.end_of_files)
         if stop > end * UNIT_SIZE:
             self.segments.write(end * UNIT_SIZE, [bytes(stop - end * UNIT_SIZE)])

@@ -2,8 +2,8 @@
 ConsumeQueueExt.
 
 A unit never crosses a file: if it does not fit with 4 bytes to spare, ``int16 -1`` ends the file and the unit starts
-the next one. The queue unit refers to it by an address (`layout.ext_unit`). Unwritten units are kept and read in a
-small tail in memory.
+the next one. The queue unit refers to it by an address (`layout.ext_unit`). Unwritten units are in a small tail in
+memory, and can be read there.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ConsumeQueueExt:
     def _end_file(self) -> None:
         self.flush()
         self.segments.write(self.end, [END_OF_FILE])
-        # Crash here: the file is closed by its mark and the next one is missing; recovery continues after the mark.
+        # After a crash here, the mark ends the file, and the next file is missing. Recovery continues after the mark.
         self.end += self.segment_size - self.end % self.segment_size
         self._tail_at = self.end
 
@@ -93,8 +93,8 @@ class ConsumeQueueExt:
         self._seen = b""
 
     def unit(self, address: i64) -> ExtUnit | None:
-        """Return the unit at an address, or None if the address is invalid. May block on the disk. Raises
-        `LayoutError`."""
+        """Return the unit at an address, or None if the address is invalid. May block on the disk. Raises `LayoutError`
+        if the unit is damaged."""
         offset: i64 = ext_offset(address)
         if not is_ext_address(address) or offset < self.segments.min_offset or offset + MIN_UNIT_SIZE > self.end:
             return None
@@ -109,7 +109,7 @@ class ConsumeQueueExt:
         return read_ext_unit(self.segments.read(offset, size), 0)
 
     def is_warm(self, address: i64) -> bool:
-        """Return False if reading the unit at this address would wait for the disk."""
+        """Return whether the unit at this address can be read without waiting for the disk."""
         offset: i64 = ext_offset(address)
         return offset >= self._tail_at or self.segments.read_warm(offset, self._span(offset)) is not None
 
@@ -127,8 +127,8 @@ class ConsumeQueueExt:
     def recover(self) -> None:
         """Walk all files unit by unit, and set the end after the last unit of the newest file.
 
-        A file whose units end early is treated as ended there, and the next one is read, as in Java: the queue's units
-        later show which of these are valid (`truncate_behind`).
+        As in Java, an invalid unit ends its file, and the walk continues with the next file. The queue's units later
+        show which of the extension units are valid (`truncate_behind`).
         """
         end: i64 = self.segments.min_offset
         for start in self.segments.segment_starts():
@@ -136,7 +136,7 @@ class ConsumeQueueExt:
         self._reset(end)
 
     def _walk(self, start: i64) -> i64:
-        """Return the bytes of complete units at the start of the file that starts here."""
+        """Return the number of bytes of complete units at the start of the file that starts at `start`."""
         at: i64 = 0
         have = b""
         base: i64 = 0
@@ -177,7 +177,7 @@ class ConsumeQueueExt:
         if self.segments.is_empty():
             self._reset(0)
             return
-        # The next recovery would take old units after the end for valid: wipe them.
+        # Wipe old units after the end, because the next recovery would treat them as valid.
         stop = min(self.end, self.segments.end_of_files)
         if stop > end:
             self.segments.write(end, [bytes(stop - end)])

@@ -68,21 +68,21 @@ class ConsumeQueues:
         """Number of light queues (LMQ)."""
         self._restarted: set[str] = set()
         self.refused_records: i64 = 0
-        """Number of records whose topic or queue is not a valid file name. They get no unit; other records are not
-        affected."""
+        """Number of records without a unit because their topic and queue id cannot be folder names. Other records are
+        not affected."""
         self._refusals: list[str] = []
 
     # -- start and end --
 
     def load(self) -> None:
-        """Find the queues in the folder. Call `recover` next."""
+        """Load the queues in the folder. Call `recover` next."""
         for topic in self.files.list_dir(self.folder):
             for name in self.files.list_dir(self.folder + "/" + topic):
                 if name.isdigit() and str(int(name)) == name:
                     self.find_or_create(topic, int(name)).load()
 
     def recover(self, clean: bool = False) -> int:
-        """Find the end of every queue. Return the highest physical end of all, or -1 if there is no unit."""
+        """Find the end of every queue. Return the highest end of a record with a unit, or -1 if there is none."""
         highest: i64 = -1
         for queue in self.all_queues():
             queue.recover(clean)
@@ -158,7 +158,7 @@ class ConsumeQueues:
             try:
                 queue.write_tail()
             except FileFailed:
-                # The unit is held in memory, so its record is dispatched; `make_room` reports the failure.
+                # The unit is in memory, so its record is dispatched. `make_room` reports the failure.
                 self.stuck.append(queue)
 
     def make_room(self) -> None:
@@ -180,13 +180,14 @@ class ConsumeQueues:
             )
 
     def take_restarted(self) -> set[str]:
-        """Return the topics with a restarted queue since the last call."""
+        """Return the topics with queues that have restarted at offset 0 since the last call."""
         taken = self._restarted
         self._restarted = set()
         return taken
 
     def take_refusals(self) -> list[str]:
-        """Return the rejected records since the last call, at most a hundred; the counter includes all."""
+        """Return a text for each record that was rejected since the last call, at most 100. `refused_records` counts
+        all of them."""
         taken = self._refusals
         self._refusals = []
         return taken
@@ -217,7 +218,8 @@ class ConsumeQueues:
     def flush_some(self, most: int, whole: bool = True) -> bool:
         """Write the tails of up to `most` queues. Return whether the round has ended.
 
-        Units added in the meantime belong to the next round, so that ten thousand queues cause no long pause.
+        Units added in the meantime belong to the next round. With several calls per round, ten thousand queues do not
+        cause a long pause.
         """
         if not self._round:
             self.begin_round(whole)
@@ -230,8 +232,8 @@ class ConsumeQueues:
         return not waiting
 
     def begin_round(self, whole: bool) -> None:
-        """Start a round. A `whole` round contains all dirty queues, including those of an unfinished round; another
-        round contains the oldest few."""
+        """Start a round. A `whole` round contains all dirty queues, including the queues of an unfinished round. Other
+        rounds contain only the oldest queues if there are many."""
         if whole or len(self._dirty) + len(self._round) <= FEW:
             self._round = self._dirty + self._round if self._round else self._dirty
             self._dirty = []

@@ -23,18 +23,18 @@ class DeletedTopics:
 
     def __init__(self, files: Files, root: str) -> None:
         self.marks: dict[str, int] = {}
-        """The newest deletion is the last, as in the file."""
+        """Physical offsets by topic, in the order of the deletions, as in the file."""
         self._files = files
         self._root = root
         self._path = f"{root}/{NAME}"
         self._end = -1
-        """Bytes of whole lines in the file; -1 = rewrite the file."""
+        """Length of the complete lines in the file in bytes, or -1 if the file does not exist."""
         self._lines = 0
-        """Lines in the file; more than `marks` once some are out of date."""
+        """Number of lines in the file, which exceeds the number of `marks` if some lines are outdated."""
         self._changed = False
 
     def load(self) -> None:
-        """Load the file. Raises `StoreDamaged`."""
+        """Load the file. Raises `StoreDamaged` if it cannot be decoded."""
         data = self._files.read_file(self._path)
         if data is None:
             return
@@ -69,7 +69,7 @@ class DeletedTopics:
                 self._changed = True
 
     def save(self) -> None:
-        """Write lowered tombstones. Append no record before that. Raises `FileFailed`."""
+        """Write lowered tombstones. Call this before the next append. Raises `FileFailed`."""
         if not self._changed:
             return
         self._write(self.marks)
@@ -90,9 +90,9 @@ class DeletedTopics:
             self.marks = {topic: offset for topic, offset in self.marks.items() if offset > log_start}
 
     def add(self, topic: str, physical_offset: int) -> None:
-        """Add a tombstone durably. Raises `FileFailed`; then the topic and its messages are not deleted.
+        """Add a tombstone durably. Raises `FileFailed`. Then the topic and its messages are not deleted.
 
-        After a crash or power failure before the sync, the line is complete, torn or missing; the deletion was not
+        After a crash or power failure before the sync, the line is complete, torn or missing. The deletion was not
         acknowledged.
         """
         self.save()

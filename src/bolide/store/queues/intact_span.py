@@ -9,7 +9,8 @@ from mypy_extensions import i64
 
 @final
 class IntactSpan:
-    """A range of queue offsets. Once the log's count of `evictions` changes, its records may come from the disk."""
+    """A range of queue offsets. It is no longer valid once the log's count of `evictions` changes, because its records
+    may then come from the disk."""
 
     def __init__(self) -> None:
         self._begin: i64 = 0
@@ -17,11 +18,11 @@ class IntactSpan:
         self._evictions: i64 = -1
 
     def covers(self, begin: i64, end: i64, evictions: i64) -> bool:
-        """Whether all records from `begin` up to `end` were compared."""
+        """Return whether all records from `begin` up to `end` have been compared."""
         return evictions == self._evictions and self._begin <= begin and end <= self._end
 
     def extend(self, begin: i64, end: i64, evictions: i64) -> None:
-        """Note that these records are intact. A piece that does not continue the known one replaces it."""
+        """Record that these records are intact. A range that does not continue the known one replaces it."""
         if evictions != self._evictions or not self._begin <= begin <= self._end:
             self._begin, self._end, self._evictions = begin, end, evictions
         elif end > self._end:

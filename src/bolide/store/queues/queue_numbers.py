@@ -1,7 +1,7 @@
-"""The next queue offsets (RocketMQ's QueueOffsetOperator).
+"""Assigns queue offsets (RocketMQ's QueueOffsetOperator).
 
-An offset is assigned when a message is appended, and released if it could not be written. The offset of a queue that
-was not used since the start is the end of the queue, because recovery has dispatched everything.
+An offset is assigned when a message is appended, and released if the message could not be written. The next offset of a
+queue that was not used since the start is the end of the queue, because recovery has dispatched everything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class QueueNumbers:
         self._next: dict[str, dict[int, int]] = {}
 
     def peek(self, topic: str, queue_id: int) -> i64:
-        """Return the offset of the next message."""
+        """Return the queue offset of the next message."""
         by_id = self._next.get(topic)
         known = by_id.get(queue_id, -1) if by_id is not None else -1
         if known >= 0:
@@ -34,7 +34,7 @@ class QueueNumbers:
         return queue.max_offset if queue is not None else 0
 
     def take(self, topic: str, queue_id: int) -> i64:
-        """Assign the offset of a message that is appended now."""
+        """Assign and return the queue offset of a message that is appended now."""
         by_id = self._next.get(topic)
         if by_id is None:
             by_id = self._next[topic] = {}
@@ -62,7 +62,7 @@ class QueueNumbers:
                 self.give_back(d.topic, int(d.queue_id), d.queue_offset)
 
     def known(self, topic: str) -> dict[int, int]:
-        """Return the next offset of each queue of a topic that was appended to since the start."""
+        """Return the next offsets of a topic's queues that were used since the start, by queue id."""
         return self._next.get(topic, {})
 
     def knows(self, topic: str) -> bool:
@@ -80,10 +80,10 @@ class QueueNumbers:
     # -- light queues --
 
     def number(self, message: BrokerMessage, given: list[MultiQueue]) -> list[MultiQueue] | None:
-        """Assign the offsets of a message in its light queues and store them in its properties. Return None if it has
-        none.
+        """Assign the offsets of a message in its light queues and store them in its properties. Return them, or None if
+        it has no light queues.
 
-        They are also added to `given`, so that they can be released.
+        Also adds them to `given`, so that the caller can release them.
         """
         names = message.light_queues
         if names is None:
@@ -97,6 +97,6 @@ class QueueNumbers:
         return queues
 
     def free(self, queues: list[MultiQueue]) -> None:
-        """Release offsets in light queues."""
+        """Release the offsets of light queues. Pass them in the order in which they were assigned."""
         for queue in reversed(queues):
             self.give_back(queue.topic, LMQ_QUEUE_ID, queue.queue_offset)

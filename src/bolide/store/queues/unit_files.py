@@ -1,4 +1,4 @@
-"""Searches the units in the files of one queue: the last valid one after a crash, or the new end after a truncation."""
+"""Searches the units in the files of one queue for the last valid unit after a crash or the end after a truncation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _WIPE_CHUNK: Final = 64 * _PAGE
 
 @final
 class UnitFiles:
-    """Queue offsets count units; physical offsets are bytes of the log. All calls raise `FileFailed`."""
+    """The files of one queue. Queue offsets count units; physical offsets are bytes of the log. All calls raise
+    `FileFailed`."""
 
     def __init__(self, segments: SegmentList) -> None:
         self.physical_end: i64 = -1
@@ -58,7 +59,7 @@ class UnitFiles:
                     return at + i
                 if size != PRE_BLANK_SIZE:
                     if offset < self.physical_end:
-                        # Units are in the order of the log. A crash in the middle of wiping left the end of this one.
+                        # Units are in the order of the log. A crash during a wipe has left the end of this unit.
                         return at + i
                     self.physical_end = offset + size
                 code = read_i64_be(data, i * UNIT_SIZE + 12)
@@ -73,7 +74,7 @@ class UnitFiles:
     def end_below(self, end: i64, physical_offset: i64) -> i64:
         """Return the end of the units up to the last record below an offset of the log, at most `end`.
 
-        A power failure may have left holes after it.
+        Skips holes that a power failure may have left after that unit.
         """
         first = self._segments.min_offset // UNIT_SIZE
         while end > first:
@@ -94,7 +95,7 @@ class UnitFiles:
         stop = self._segments.end_of_files
         chunk: i64 = _PAGE
         while at < stop:
-            # Over the holes of a sparse file, and small steps at first: most queues fill little of theirs.
+            # Skip holes of a sparse file, and start with small steps, because most queues fill little of their file.
             found = self._segments.next_data(at)
             if found < 0:
                 at = at - at % self._segments.segment_size + self._segments.segment_size

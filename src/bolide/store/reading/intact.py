@@ -88,7 +88,7 @@ def checked_bytes(data: bytes, log: CommitLog) -> bytes:
 
 
 class CheckedSpans:
-    """Checks the bytes that one slave is sent, in consecutive pieces.
+    """Checks the bytes of the log that are sent to one slave, in consecutive pieces.
 
     A piece may end inside a record. That record is read and checked as a whole before its front is sent.
     """

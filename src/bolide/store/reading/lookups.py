@@ -1,7 +1,7 @@
-"""Reads of a store: pulls, single records, queue offsets, times, keys. Changes nothing.
+"""Reads of a store: pulls, single records, queue offsets, times, keys. Does not change the store.
 
-`MessageStore` extends `Lookups`, which needs only the log, the queues and the index. As a base class it adds no call to
-a pull. The import contract keeps this package below `message_store`, so reads cannot call writes.
+`MessageStore` extends `Lookups`, which needs only the log, the queues and the index. It is a base class, so that a pull
+needs no additional call. The import contract keeps this package below `message_store`, so reads cannot call writes.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ class Lookups:
         return found
 
     def tags_code(self, topic: str, queue_id: int, code: i64) -> i64:
-        """Return the tags code of a unit's field, which may be the address of an extension unit, or -1 if that is
-        missing."""
+        """Return the tags code for the field of a unit, which may be the address of an extension unit. Return -1 if the
+        extension unit is missing or damaged."""
         if not is_ext_address(code):
             return code
         queue = self.queues.get(topic, queue_id)
@@ -127,7 +127,8 @@ class Lookups:
         return -1 if unit is None else unit.tags_code
 
     def in_memory(self, topic: str, queue_id: int, offset: i64) -> bool:
-        """Return whether the message at a queue offset is close enough to the end of the log to still be in memory."""
+        """Return whether the message at a queue offset is assumed to be in memory, because it is near the end of the
+        log."""
         queue = self.queues.get(topic, queue_id)
         unit = queue.unit(offset) if queue is not None else None
         if unit is None or unit[0] < self.log.segments.min_offset:
@@ -171,14 +172,14 @@ class Lookups:
         return record if record.physical_offset == physical_offset else None
 
     def cold_extent(self, physical_offset: i64, size: i64) -> Extent | None:
-        """Return the extent of the record at an offset if it is not in memory, or None if it is, or does not exist."""
+        """Return the extent of the record at an offset, or None if the record is in memory or does not exist."""
         if self.log.segments.read_warm(physical_offset, size) is None:
             return self.log.segments.extent(physical_offset, size)
         return None
 
     def cold_record(self, physical_offset: i64, size: i64 = 0) -> Extent | None:
-        """Return the extent that `record_at` would wait for, or None if it is in memory. Call again once it is loaded:
-        without a size, only the start of a record contains its length."""
+        """Return the extent that `record_at` would wait for, or None if it would not wait. Call this again once the
+        extent is loaded: without `size`, the first extent contains only the length of the record."""
         log = self.log
         if physical_offset < log.segments.min_offset or physical_offset + BLANK_SIZE > log.written_offset:
             return None
@@ -199,8 +200,8 @@ class Lookups:
         return search.store_time_at(self.log, self.queues.get(topic, queue_id), queue_offset)
 
     def earliest_store_time(self, topic: str = "", queue_id: int = -1) -> int:
-        """Return the store time of the oldest message of a queue, or without a topic of the log, or -1 if there is
-        none."""
+        """Return the store time of the oldest message of a queue, or of the log if `topic` is empty. Return -1 if there
+        is none."""
         if not topic:
             return search.record_store_time(self.log, int(self.log.segments.min_offset), 1)
         return search.earliest_store_time(self.log, self.queues.get(topic, queue_id))

@@ -35,11 +35,11 @@ class KeyQuery:
     def messages(
         self, topic: str, key: str, max_count: int, *, begin: int, end: int, index_type: str = "", after: int = 0
     ) -> QueryResult:
-        """Return records whose key hashes like `key` (tags with index type "T"), stored within [begin, end] ms; the
-        newest are preferred.
+        """Return records whose key (tags with index type "T") has the hash of `key`, stored within [begin, end] ms. If
+        there are too many, return the newest ones.
 
         Records below the offset `after` are omitted: they belong to a deleted topic of this name. If all results have
-        left the log, it searches twice more among older entries. May block on the disk.
+        left the log, searches among older entries up to two more times. May block on the disk.
         """
         index = self._index
         result = QueryResult(0, 0)  # as in Java: an empty result contains no times

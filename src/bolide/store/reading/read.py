@@ -66,7 +66,7 @@ class QueueReader:
         self._filter_bytes: i64 = options.max_filter_message_size
         self._most_units: i64 = min(max(self._count_in_memory, self._count_on_disk) + 1, _WARM_UNITS)
         self.kernel: ReadKernel | None = kernel_for(options, self._memory)
-        """The native kernel; None = all is done here, with the same result."""
+        """The native kernel, or None to scan without it, with the same result."""
 
     def read(
         self,
@@ -120,10 +120,10 @@ class QueueReader:
     ) -> ReadResult:
         """Return records of `queue`, starting at a queue offset.
 
-        `tag_codes`: tag hashes of which a unit must have one (None: every unit). `units` checks filter bitmaps;
-        `predicate` then checks the record's raw properties. Once `enough` returns True, called after the first and
-        every eighth record, the read ends with its current result, at least one record further. A queue without any
-        unit reads like an empty one, as Java creates it immediately.
+        `tag_codes`: accepted tag hashes (None: all). `units` checks filter bitmaps. `predicate` then checks the
+        record's raw properties. `enough` is called after the first record and then after every eighth. Once it returns
+        True, the read ends with its current result, at least one record further. A queue without any unit is read like
+        an empty one, because Java creates it immediately.
         """
         if queue is None:
             return ReadResult(NO_MESSAGE_IN_QUEUE, 0, 0, 0)
@@ -213,7 +213,7 @@ class QueueReader:
         scan.note()
 
     def _scan_plain(self, scan: _UnitScan, data: bytes, at: i64, max_count: i64, max_bytes: i64) -> bool:
-        """Like `_scan` for units of which only the tags are checked, in one loop. Return False at its end.
+        """Like `_scan`, in one loop, for units that are only checked for their tags. Return False if the batch is full.
 
         Nearly every unit of a broker is processed here: the logic of `_is_full` and `take`, on local variables.
         """
@@ -301,7 +301,7 @@ class _UnitScan:
         self.log_end: i64 = log.written_offset
         self.log_start: i64 = log.segments.min_offset
         self.skip_below: i64 = _NO_SKIP
-        """The log has no records up to this offset: their file was found missing in this read."""
+        """Offset below which units are skipped, because this read found that the file of their records is missing."""
         self.file_start: i64 = 0
         self.file_end: i64 = 0
         """Range that is certainly in the log: a file, or the written part of the newest one."""
@@ -430,7 +430,7 @@ class _UnitScan:
 
 
 def _is_one_of(code: i64, wanted: set[int]) -> bool:
-    """Whether the lower half of a unit's tags code is one of these signed hashes."""
+    """Return whether the lower half of a unit's tags code is one of these signed hashes."""
     return int(code if code < 0x80000000 else code - 0x100000000) in wanted
 
 

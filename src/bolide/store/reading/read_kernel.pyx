@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The plain part of a pull without an object for each of its messages: which records, and their bytes.
+"""Selects the records of a pull and copies their bytes, without a Python object per message.
 
-`ReadKernel` does what `read.QueueReader` does to units of which nothing but their tags is looked at, and to the records
-that they point to; a unit that is not as it should be is left to that, from the first one of the pull on. `QueueReader`
-is the reference and runs where this is not built; the tests hold both equal.
+`ReadKernel` does what `read.QueueReader` does for units that are only checked for their tags, and for their records. If
+a unit is not valid, the pull starts again with `QueueReader`, which is the reference and is used if this module is not
+built. Tests check that the results are equal.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -14,8 +14,8 @@ from libc.string cimport memcpy
 
 DEF UNIT = 20
 DEF MOST_TAGS = 16
-DEF KEPT_RUNS = 4096  # room for more is released after a pull
-DEF FAR = 1 << 62  # no offset is beyond this one, so that no sum of them overflows
+DEF KEPT_RUNS = 4096  # a larger array is released after a pull
+DEF FAR = 1 << 62  # maximum offset, so that no sum overflows
 DEF MIB = 1 << 20
 
 cdef struct Run:
@@ -35,7 +35,7 @@ cdef inline uint32_t u32_at(const uint8_t* p) noexcept nogil:
 
 
 cdef void copy_runs(uint8_t* to, const uint8_t* data, int64_t begin, const Run* runs, Py_ssize_t count) noexcept nogil:
-    """Copy runs, one behind the other, out of bytes of the log that begin with offset `begin`."""
+    """Copy runs contiguously to `to`. `data`: bytes of the log, starting at offset `begin`."""
     cdef Py_ssize_t i
     for i in range(count):
         memcpy(to, data + (runs[i].at - begin), runs[i].size)
@@ -43,11 +43,11 @@ cdef void copy_runs(uint8_t* to, const uint8_t* data, int64_t begin, const Run* 
 
 
 cdef class ReadKernel:
-    """Of one reader, for one pull at a time: `begin`, then `scan` until it has enough, then `found`; then for each
-    `next_span` either `copied` or `runs`.
+    """Processes one pull at a time. Call `begin`, then `scan` until it has enough, then `found`. Then, for each
+    `next_span`, call either `copied` or `runs`.
 
-    Runs of the log are spans together where no more than `gap` bytes lie between them, and they are no longer than
-    `most` bytes, all in one file. Copies of at least `large` bytes, in the middle, are not put together.
+    A span contains runs of one file with at most `gap` bytes between them, and has at most `most` bytes. Runs with an
+    average size of at least `large` bytes are copied separately, smaller ones into one object.
     """
 
     cdef int64_t _memory, _bytes_in_memory, _count_in_memory, _bytes_on_disk, _count_on_disk
@@ -79,7 +79,8 @@ cdef class ReadKernel:
     def begin(
         self, int64_t log_start, int64_t log_end, int64_t segment, int64_t max_count, int64_t max_bytes, set tags
     ):
-        """A pull of at most so many messages and bytes, of the log as it is now. False when it is not plain."""
+        """Start a pull of at most `max_count` messages and `max_bytes` bytes. Return False if the kernel does not
+        support it: it has too many tags, or invalid offsets."""
         cdef int64_t code
         self._count = self._first = self._after = 0
         self._total = self._taken = self._last = 0
@@ -97,15 +98,15 @@ cdef class ReadKernel:
                 return False
             self._tag_count = 0
             for tag in tags:
-                if -0x80000000 <= tag <= 0x7FFFFFFF:  # no unit has any other
+                if -0x80000000 <= tag <= 0x7FFFFFFF:  # units contain no other hashes
                     code = tag
                     self._tags[self._tag_count] = <uint32_t>code
                     self._tag_count += 1
         return True
 
     def scan(self, bytes units not None, int64_t at):
-        """Look at units, the first of which has queue offset `at`. 1 = all were taken or left, 0 = there is enough,
-        -1 = one of them is not plain."""
+        """Scan units, starting at queue offset `at`. Return 1 if all were scanned, 0 if the batch is full, or -1 if a
+        unit is invalid or its record is not in the log."""
         cdef const uint8_t* p = <const uint8_t*>PyBytes_AS_STRING(units)
         cdef Py_ssize_t count = PyBytes_GET_SIZE(units) // UNIT, i
         cdef int64_t offset, size
@@ -131,11 +132,12 @@ cdef class ReadKernel:
         return 1
 
     def found(self):
-        """Messages, their bytes, the physical offset of the last unit looked at, the queue offset after it."""
+        """Return the number of messages, their total size, the physical offset of the last scanned unit, and the queue
+        offset after it."""
         return self._taken, self._total, self._last, self._next
 
     def next_span(self):
-        """Offset and size of the next part of the log to be read at once; None at the end."""
+        """Return offset and size of the next range of the log to read with one call, or None at the end."""
         cdef Run* runs = self._runs
         cdef int64_t begin, end, file_end
         cdef Py_ssize_t after
@@ -161,7 +163,7 @@ cdef class ReadKernel:
         return begin, end - begin
 
     def runs(self):
-        """Offsets and sizes of the runs of this span."""
+        """Return the offsets and the sizes of the runs of the current span."""
         cdef list starts = [], sizes = []
         cdef Py_ssize_t i
         for i in range(self._first, self._after):
@@ -170,7 +172,7 @@ cdef class ReadKernel:
         return starts, sizes
 
     def copied(self, view):
-        """Copies of the runs of this span out of its bytes: small ones as one, large ones each."""
+        """Return copies of the runs of the current span. `view`: the bytes of the span."""
         cdef Py_buffer buffer
         PyObject_GetBuffer(view, &buffer, PyBUF_SIMPLE)
         try:
@@ -208,7 +210,7 @@ cdef class ReadKernel:
         return parts
 
     cdef bint _reserve(self, Py_ssize_t more) noexcept:
-        """Room for `more` runs; False when there is no memory."""
+        """Allocate memory for `more` runs. Return False if there is not enough memory."""
         cdef Run* runs
         cdef Py_ssize_t room
         if self._count + more > self._room:
@@ -228,7 +230,7 @@ cdef class ReadKernel:
         return False
 
     cdef inline bint _is_full(self, int64_t size, int64_t distance) noexcept:
-        """As `QueueReader._is_full`."""
+        """Like `QueueReader._is_full`."""
         cdef int64_t total = self._total + size
         if self._total == 0 or self._taken == 0:
             return False
@@ -239,7 +241,7 @@ cdef class ReadKernel:
         return total > self._bytes_on_disk or self._taken > self._count_on_disk - 1
 
     cdef bint _is_there(self, int64_t offset, int64_t size) noexcept:
-        """Whether the log holds this record; then, between which offsets others surely are, too."""
+        """Return whether the record is within the log. If so, set the range within which all records are."""
         cdef int64_t start = offset - offset % self._segment
         cdef int64_t end = start + self._segment
         if end > self._log_end:

@@ -43,10 +43,11 @@ def status_name(status: int) -> str:
 
 @final
 class Wanted:
-    """Selects the records of a queue to read; None selects all.
+    """Selects the records of a queue to read. Each filter selects all records if it is None.
 
-    tag_codes: tags codes of the unit; predicate: of the record's raw properties; units: what a filter bitmap surely
-    leaves out; enough: ends the search early, so that the next read continues it; bulk: by the limits of bulk pulls.
+    `tag_codes`: accepted tags codes. `predicate`: called with the raw properties of a record. `units`: skips records by
+    their filter bitmaps. `enough`: returns True to end the read early, so that the next read continues. `bulk`: whether
+    the limits of bulk pulls apply.
     """
 
     def __init__(
@@ -74,12 +75,12 @@ class ReadResult:
     def __init__(self, status: i64, next_begin_offset: i64, min_offset: i64, max_offset: i64) -> None:
         self.status: i64 = status
         self.next_begin_offset: i64 = next_begin_offset
-        """The client's next offset, corrected if its offset was wrong (a slave returns the old one then)."""
+        """Next offset of the client, corrected if its offset was out of range. A slave then returns the old offset."""
         self.min_offset: i64 = min_offset
         self.max_offset: i64 = max_offset
         self.buffers: list[bytes | memoryview] = []
-        """Whole records in queue order; one buffer may contain several. Large or isolated records are what `Files`
-        read, or views into it; adjacent small records are copied together."""
+        """Complete records in queue order. A buffer may contain several. Large or isolated records are in the bytes
+        that `Files` returned, or in views of them. Nearby small records are copied together."""
         self.first_offset: i64 = -1
         """Physical offset of the first record in `buffers`, or -1."""
         self.size: i64 = 0

@@ -1,7 +1,7 @@
-"""Contiguous records, and reading the bytes of a pull with few calls and few copies.
+"""Reads the bytes of a pull with few calls and few copies, as runs of contiguous records.
 
-If the native kernel (`read_kernel`) is available, it finds them and copies their bytes. `Runs` is the reference, and
-reads ranges without a view.
+If the native kernel (`read_kernel`) is available, it finds the runs and copies their bytes. `Runs` is the reference
+implementation, and also reads ranges that have no view.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _SPAN: Final = 256 * 1024
 _VIEW_GAP: Final = 64 * 1024
 """Like `GAP` for a view, which does not copy the bytes between the records."""
 _LARGE: Final = 16 * 1024
-"""Size in bytes from which records are returned as views of the read data. Smaller ones are copied: one buffer is
-cheaper for the socket than many, and does not retain unsent bytes in memory."""
+"""Average size in bytes at or above which records are returned as views of the read data. Smaller ones are copied: one
+buffer is cheaper for the socket than many, and does not retain unsent bytes in memory."""
 
 
 def kernel_type() -> type[ReadKernel] | None:
@@ -40,8 +40,8 @@ def kernel_type() -> type[ReadKernel] | None:
 
 
 def kernel_for(options: StoreOptions, memory: i64) -> ReadKernel | None:
-    """Return a kernel with these limits, or None if it is not available. `memory`: size of the newest part of the
-    log."""
+    """Return a kernel with these limits, or None if it is not available. `memory`: number of bytes at the end of the
+    log that are assumed to be in memory."""
     kernel = kernel_type()
     if kernel is None:
         return None
@@ -59,7 +59,7 @@ def kernel_for(options: StoreOptions, memory: i64) -> ReadKernel | None:
 
 @final
 class Runs:
-    """Records that one pull reads from the log, added to `result`."""
+    """Reads the records of one pull from the log, and adds them to `result`."""
 
     def __init__(self, log: CommitLog, result: ReadResult) -> None:
         self._log = log

@@ -1,6 +1,6 @@
 """Reads records at known positions with few calls: nearby records are read together.
 
-Used for records that the broker stores a second time by the thousand: delayed messages that are due at the same time.
+Used for delayed messages: when they are due, the broker reads and stores them again by the thousand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bolide.store.log.commit_log import CommitLog
 from bolide.store.reading.intact import check_if_read, unreadable
 
 GAP: Final = 2048
-"""Maximum bytes of other records that are read along: cheaper than another call to the kernel."""
+"""Maximum number of bytes between two records that are read together: reading them costs less than a system call."""
 SPAN: Final = 256 * 1024
 
 
@@ -35,7 +35,8 @@ class RecordRuns:
         """Load the record at index `first` of `places` (physical offset, size) into the window, with nearby records
         after it.
 
-        Return False if it is not in memory, unless `wait` allows to wait for the disk: then load `cold` and retry.
+        Return False if it is not in memory. The caller must then load `cold` and retry. With `wait`, wait for the disk
+        instead.
         """
         begin: i64 = places[first][0]
         size: i64 = places[first][1]

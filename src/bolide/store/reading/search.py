@@ -1,7 +1,7 @@
-"""Finds the queue offset of a time: RocketMQ's ConsumeQueue.getOffsetInQueueByTime, of 5.x and of 4.x.
+"""Finds the queue offset of a time, like ConsumeQueue.getOffsetInQueueByTime of RocketMQ 5.x and 4.x.
 
-A unit has no time; the time is its record's store timestamp, so each step of the search reads the log (and may wait for
-the disk). Units that refer below the start of the log are treated as the oldest.
+A unit contains no time. Its time is the store timestamp of its record, so each step of the search reads the log and may
+wait for the disk. Units that refer below the start of the log are treated as the oldest.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ def offset_by_time(
 ) -> int:
     """Return the queue offset of `timestamp` (ms), or 0 for an unknown or empty queue.
 
-    5.x: the first message stored at or after the time, or (`upper`) the last one stored at or before it; the end if all
-    are older. With `nearest`, as in 4.x: the neighbour nearer in time, searched in one file only.
+    As in 5.x, that is the first message stored at or after the time, or the end if all messages are older. With
+    `upper`, it is the last message stored at or before the time. With `nearest`, as in 4.x, it is the message nearest
+    in time within one file.
     """
     if queue is None or queue.max_offset == 0:
         return 0
@@ -69,7 +70,7 @@ def _lower(log: CommitLog, queue: ConsumeQueue, timestamp: int, low: int, high: 
         else:
             low = middle + 1
     if low == first and store_time_at(log, queue, first) > timestamp:
-        # All are younger: Java names the first unit of the file, though its record may be deleted.
+        # All messages are newer. As in Java, return the first unit of the file, although its record may be deleted.
         return int(queue.file_start(first))
     return low
 

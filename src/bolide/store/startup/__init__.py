@@ -1,1 +1,1 @@
-"""The start of a store: load, check and recover its files before the first write."""
+"""The start of a store: loads, checks and recovers its files before the first write."""

@@ -1,8 +1,8 @@
-"""The file `derived.json`: the end of the log at a clean stop, where the next start checks from, and the
-existing queue and index files.
+"""The file `derived.json`: the end of the log at a clean stop, the offset at which the next start begins to check, and
+the existing queue and index files.
 
 It lets the next start detect missing files. Java ignores the file, and does not detect a lost queue folder. The file is
-valid for one start, which removes it. Files that another broker removed in between are rebuilt, which costs only time.
+valid for one start, which removes it. Files that another broker has removed since are rebuilt, which costs only time.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ def log_end_of(found: dict[str, object] | None) -> int:
 
 
 def check_from_of(found: dict[str, object] | None) -> tuple[int, int]:
-    """Return `CommitLog.check_from` and `next_check_from` at the clean stop, or -1 if they were not recorded."""
+    """Return `CommitLog.check_from` and `next_check_from` at the clean stop, or (-1, -1) if they were not recorded."""
     noted = found.get("checkFrom") if found is not None else None
     return noted if isinstance(noted, tuple) else (-1, -1)
 
 
 def something_is_missing(found: dict[str, object], queues: ConsumeQueues, index: IndexService) -> bool:
-    """Return whether derived files are missing. Clears queues and an index that lost files, as a gap cannot be
-    filled."""
+    """Return whether derived files are missing. Deletes queues and an index that have lost files, because a gap cannot
+    be filled."""
     missing = False
     names = {file.path.rpartition("/")[2] for file in index.index_files()}
     noted = found.get("index")

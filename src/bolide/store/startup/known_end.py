@@ -1,15 +1,15 @@
 """Determines the minimum end of the log from the other files, and rejects a start if the log is shorter.
 
-Only a tail that was never synced may be truncated without asking. Which tail that is depends on how the last run ended:
+Only a tail that was never synced may be truncated automatically. Its extent depends on how the last run ended:
 
-* *Clean stop.* Everything was synced, so missing or bad bytes are damage.
-* *The process was killed, the machine stayed up.* The page cache lost nothing: the log has every write, and all records
-  but the last are whole. A bad record is damage if a queue names it or valid records follow it.
-* *The machine went down.* Any unsynced sector may be lost, and later ones kept, so a hole followed by valid records is
-  not damage. What the checkpoint says was synced must exist; with sync flush also what queues name, because queues get
-  a record after its sync.
-* *Unknown* (RocketMQ's broker was killed). As after a kill, but queues count only if the checkpoint's time of the last
-  flush agrees.
+* *Clean stop.* Everything was synced, so missing or invalid bytes are damage.
+* *The process was killed, but the host kept running.* The page cache lost no data: the log has every write, and all
+  records except the last are complete. An invalid record is damage if it has a queue unit or valid records follow it.
+* *The host went down.* Any unsynced sector may be lost even if later ones exist, so a hole followed by valid records is
+  not damage. The bytes that the checkpoint records as synced must exist. With sync flush, every record that has a queue
+  unit must exist too, because units are added after the sync.
+* *Unknown* (RocketMQ's broker was killed). As after a kill, but queue units are evidence only if the log also ends
+  before the flush time in the checkpoint.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Traces(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True):
-    """The log reaches at least to `end`; if `holes`, valid records may follow bad bytes beyond it.
+    """The log reaches at least to `end`. With `holes`, valid records may follow invalid bytes after it.
 
     `why` states the evidence, with {} for the offset.
     """
@@ -62,7 +62,7 @@ class Known(Struct, frozen=True):
 
 
 def known_to_reach(traces: Traces, found: LogEnd, end_of_files: int) -> Known:
-    """Return the offset up to which the log was certainly synced, or at least written."""
+    """Return the offset up to which the log was certainly synced, or at least written, with the evidence."""
     checkpoint, mark = traces.checkpoint, traces.mark
     # Ignore a unit beyond all log files: a queue file may be damaged, and is rebuilt from the log.
     queues = Known(max(traces.queues_end, 0), "queue files name records up to {}")
@@ -88,10 +88,11 @@ def known_to_reach(traces: Traces, found: LogEnd, end_of_files: int) -> Known:
 
 
 def whole_until(traces: Traces, end_of_files: int) -> int:
-    """Return the offset up to which records are whole; later ones may have been in progress when the last run ended.
+    """Return the offset up to which records are complete. Later records may lack sectors, because their write may have
+    been in progress when the last run ended.
 
     No CRC covers topic and properties, so these must be searched for lost sectors. RocketMQ's brokers do not record how
-    their run ended; their records are not searched.
+    their run ended, so their records are not searched.
     """
     if not traces.abnormal or traces.mark is None:
         return NO_LIMIT
@@ -114,7 +115,7 @@ def refuse_lost_log(traces: Traces, root: str) -> None:
 def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, known: Known, torn: bool) -> None:
     """Raise `StoreDamaged` unless the bytes after the last valid record are a tail that was never synced.
 
-    `torn`: non-zero bytes follow in the same file.
+    `torn`: whether non-zero bytes follow in the same file.
     """
     short = found.end < known.end
     if known.holes and not short:
@@ -137,7 +138,7 @@ def refuse_damage(log: SegmentList, root: str, survey: Survey, found: LogEnd, kn
 
 
 def later_runs(log: SegmentList, survey: Survey, found: LogEnd, torn: bool) -> list[Run]:
-    """Return the valid records after the end, without older ones left by an earlier truncation.
+    """Return the valid records after the end, except records left by an earlier truncation.
 
     RocketMQ's broker does not zero truncated bytes. Such records are older than the last valid record before the end.
     """

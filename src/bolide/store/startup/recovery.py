@@ -1,9 +1,9 @@
 """Recovery at the start of a store: finds where to start reading the log, where it ends, and what to dispatch again.
 
-First `look` reads the log, writes nothing to it, and may reject the start; then `run` recovers. Reading starts where
-RocketMQ 5.5.0 starts (docs/protocol/store.md 6), or earlier in three cases: if the checkpoint has no
-`logics_physical_offset` (4.x), both timestamps and their margin decide; lost or deleted index files are refilled from
-the log; and if there are no queues, they are rebuilt from the first file.
+First, `look` reads the log without writing to it, and may reject the start. Then `run` recovers. Reading starts where
+RocketMQ 5.5.0 starts (docs/protocol/store.md 6), or earlier in three cases. If the checkpoint has no
+`logics_physical_offset` (4.x), both timestamps and their margin decide. Lost or deleted index files are refilled from
+the log. If there are no queues, they are rebuilt from the first file.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class RecoveryReport:
 
 @final
 class Recovery:
-    """Runs once, after the files are loaded and before the first append."""
+    """Recovers one store. Runs once, after the files are loaded and before the first append."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Recovery:
         self._torn_to: i64 = -1
 
     def look(self, traces: Traces, inventory: dict[str, object] | None, root: str) -> None:
-        """Find the end of the log and the records to dispatch. `inventory`: what a clean stop recorded.
+        """Find the end of the log and the records to dispatch. `inventory`: inventory of a clean stop, or None.
 
         Does not write to the log. Raises `StoreDamaged` if the log ends too early or is damaged, and `FileFailed`.
         """
@@ -134,7 +134,7 @@ class Recovery:
         self._todo_from = found.todo_from
 
     def run(self, checkpoint: Checkpoint, now: int) -> int:
-        """Execute what `look` planned and return the end of the log. Raises `FileFailed`."""
+        """Recover as `look` has planned, and return the end of the log. Raises `FileFailed`."""
         report = self.report
         if self.log.is_empty():
             # Units and entries are derived from the log; without it they mean nothing.
@@ -143,16 +143,16 @@ class Recovery:
             return 0
         end = report.log_end
         if report.abnormal:
-            # After the last complete flush a power failure may have torn or lost any unit, so all of them are
+            # A power failure may have torn or lost any unit written after the last complete flush, so all of these are
             # rebuilt.
             safe = checkpoint.logics_physical_offset
             certain = safe + 1 if safe > 0 else report.scanned_from
             self.queues.truncate(certain)
-            # Entries too: those dropped by an earlier start may be back if power failed again before the sync.
+            # Entries too: entries dropped by an earlier start may be back if power failed again before the sync.
             self.index.truncate(certain)
             # Log files removed by the last run must not reappear once the queue files are deleted.
             self.log.sync_names()
-            # Each queue must know, before it gets units again, which of its missing units have left the log.
+            # Before a queue gets units again, it must determine which of its missing units refer to deleted records.
             self.queues.delete_before(int(self.log.min_offset))
         if self._todo_from >= 0:
             self._dispatch(self._todo_from, end, now)
@@ -168,7 +168,7 @@ class Recovery:
     # -- where to start --
 
     def _must_read_all(self, inventory: dict[str, object] | None) -> bool:
-        """Whether derived files are missing that only a scan of the whole log can rebuild."""
+        """Return whether derived files are missing that only a scan of the whole log can rebuild."""
         index_lost = self.index.enabled and not self.index.index_files()
         if self.report.abnormal:
             return self.queues.max_physical_offset() < 0
@@ -193,7 +193,7 @@ class Recovery:
         return index
 
     def _covered(self, start: int, checkpoint: Checkpoint, known_end: int) -> bool:
-        """Whether everything before the first record of this file has certainly been dispatched."""
+        """Return whether everything before the first record of this file has certainly been dispatched."""
         head = self.log.read(start, _HEAD)
         if len(head) < _HEAD:
             return False
@@ -286,6 +286,6 @@ class Recovery:
 
 
 def store_timestamp_of(head: bytes) -> int:
-    """Return the store timestamp, in ms since the epoch, of a record whose first 128 bytes are given."""
+    """Return the store timestamp of a record in ms since the epoch. `head`: its first 128 bytes."""
     sys_flag = read_i32_be(head, OFFSET_SYS_FLAG)
     return read_i64_be(head, 68 if sys_flag & BORN_HOST_V6 else 56)

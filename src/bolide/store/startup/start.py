@@ -22,7 +22,7 @@ from bolide.store.startup.shared_files import check_own_files
 
 
 class StoreStart:
-    """Starts the log in the folder `root`, its queues and its index. The caller holds the folder's lock."""
+    """Opens the log in the folder `root`, its queues and its index. The caller holds the lock of the folder."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class StoreStart:
         self._log_cut = log_cut
 
     def run(self, now: int) -> RecoveryReport:
-        """Load and recover. Raises `StoreDamaged` (damaged files stay unchanged), `StoreTooNew` and `FileFailed`."""
+        """Load and recover. Raises `StoreDamaged` (without changing damaged files), `StoreTooNew` and `FileFailed`."""
         files, root, log = self._files, self._root, self._log
         stamp_format(files, root)
         report = RecoveryReport()
@@ -73,7 +73,7 @@ class StoreStart:
             log_end_of(inventory),
             self._queues.max_physical_offset(),
         )
-        # A rejected start keeps all evidence of the damage: the log, the mark of the last run, the inventory.
+        # A rejected start keeps all evidence of the damage: the log, the run marker and the inventory.
         recovery.look(traces, inventory, root)
         if not report.abnormal:
             self._mark_running(boot_id, now)
@@ -81,11 +81,11 @@ class StoreStart:
         self._queues.deleted.start(int(log.segments.min_offset), report.log_end)
         self._queues.drop_deleted()
         end = recovery.run(checkpoint, now)
-        # Recovered bytes may be only in the page cache; sync them before they can be read. Sync zeroed bytes too, even
-        # in a file of their own: otherwise they could reappear and mix with the next record.
+        # Recovered bytes may be only in the page cache, so sync them before they can be read. Sync zeroed bytes too,
+        # even in another file: otherwise the old bytes could reappear and mix with the next record.
         log.segments.datasync_to(end + 1, report.scanned_from)
         if report.abnormal:
-            # Only now: if this start is killed earlier, the next one must still know that a power failure may have
+            # Only now: if this start is killed earlier, the next one must still find that a power failure may have
             # left holes.
             self._mark_running(boot_id, now)
         log.start_at(end, report.last_store_timestamp, now, report.scanned_from, report.check_next)

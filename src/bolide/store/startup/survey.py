@@ -1,7 +1,6 @@
-"""Scans a log read-only for the end of its valid records and the bytes after it.
+"""Scans a log for the end of its valid records and for the bytes after it. Does not write.
 
-A start scans before it writes, so that a rejected log is unchanged. `store repair` uses the same
-checks.
+A start scans before it writes, so that a rejected log is unchanged. `store repair` uses the same checks.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ CHUNK: Final = 4 * 1024 * 1024
 SECTOR: Final = 512
 """Smallest unit that a disk writes, and that a power failure can lose."""
 LONGEST: Final = 64 * 1024 * 1024
-"""A larger value in a size field is not a size."""
+"""Maximum size of a record. A larger value in a size field is invalid."""
 _ZEROS: Final = bytes(CHUNK)
 _RECORDS: Final = 4096
 NO_LIMIT: Final = 1 << 62
 
 
 class Run(Struct, frozen=True):
-    """A run of valid records from `begin` to `end`: their count and the newest store timestamp."""
+    """Contiguous valid records from `begin` to `end`, with their number and newest store timestamp."""
 
     begin: int
     end: int
@@ -76,23 +75,25 @@ class Survey:
     # -- the front --
 
     def read(self, starts: list[int], dispatched: int, indexed: int) -> LogEnd:
-        """Read up to the first place without a whole record that has its own physical offset. `starts`: the starts of
-        consecutive files; the first may be any record in its file.
+        """Read up to the first position without a complete record that contains its own physical offset. `starts`: the
+        starts of consecutive files. The first may be the start of any record in its file.
 
-        Records that end by `dispatched` and begin by `indexed` need no dispatch; -1 = all do.
+        A record that ends at or before `dispatched` and starts at or before `indexed` need not be dispatched. With -1,
+        every record must be dispatched.
         """
         found = LogEnd(starts[0])
         for start in starts:
             if not self._read_segment(start, found, dispatched, indexed):
                 return found
-        # A blank closes the last file. A slave that has received no more has acknowledged it, so the log ends after it.
+        # A blank record ends the last file. A slave that has received no further bytes has acknowledged it, so the log
+        # ends after it.
         size = int(self._log.segment_size)
         found.end += size - found.end % size
         return found
 
     def _read_segment(self, start: int, found: LogEnd, dispatched: int, indexed: int) -> bool:
-        """Advance `found` through one file; return True if a blank closes it, so that the log continues in the next
-        file."""
+        """Advance `found` through one file. Return whether a blank record ends it, so that the log continues in the
+        next file."""
         size = int(self._log.segment_size)
         stop = start - start % size + size
         base, at = start, 0
@@ -185,7 +186,7 @@ class Survey:
                 return
 
     def _next_start(self, at: int, stop: int) -> int:
-        """Return the offset of the next valid record, not checking its CRC, or -1."""
+        """Return the offset of the next record that is valid apart from its CRC, or -1."""
         while at < stop:
             data_at = int(self._log.next_data(at))
             if data_at < 0:
@@ -225,7 +226,7 @@ class Survey:
         return Run(begin, at, found.records, found.store_timestamp)
 
     def last_data(self, at: int) -> int:
-        """Return the offset after the last non-zero byte of the file that contains `at`; `at` if all later bytes are
+        """Return the offset after the last non-zero byte of the file that contains `at`, or `at` if all later bytes are
         zero."""
         size = int(self._log.segment_size)
         last, stop = at, min(int(self._log.end_of_files), at - at % size + size)
@@ -264,7 +265,7 @@ class Survey:
 
 
 def lacks_sector(data: bytes, begin: int, end: int, base: int) -> bool:
-    """Whether a sector with topic or properties of this record is all zeros because it never reached the disk.
+    """Return whether a sector with topic or properties of this record is all zeros because it never reached the disk.
 
     `base`: offset of `data` in the log. No producer can send such properties (`refuse_zeros`).
     """

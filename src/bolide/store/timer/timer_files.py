@@ -1,8 +1,8 @@
 """The timer's log, wheel and checkpoint together, and their recovery (TimerMessageStore.recover).
 
 They are derived from the queue of the timer topic, so no file is synced when a message is accepted. `sync_job` syncs
-them and advances the checkpoint after the commit log is synced up to the point that the checkpoint names. A start goes
-back exactly to the checkpoint; later messages are enqueued or delivered again.
+them and advances the checkpoint, once the commit log is synced as far as the new checkpoint requires. A start restores
+the state of the checkpoint. Messages enqueued or delivered after it are enqueued or delivered again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPEN_FILES: Final = 8
 
 
 class Wish:
-    """A message to enqueue: time slot, kind, and location of its record."""
+    """A message to enqueue: its time slot, kind, and the location of its record."""
 
     def __init__(self, time: int, magic: int, physical_offset: int, size: int, topic_hash: int) -> None:
         self.time = time
@@ -54,7 +54,7 @@ class TimerFiles:
     # -- start --
 
     def load(self, queue_offset_of: Callable[[int, int], int]) -> int:
-        """Read and repair the files; return the queue offset to continue from. Sets `lost` if the files are unusable.
+        """Read and repair the files. Return the queue offset to continue from. Sets `lost` if the files are unusable.
 
         `queue_offset_of(physical offset, size)` returns a record's offset in the timer queue, or -1.
         """
@@ -77,7 +77,7 @@ class TimerFiles:
                 self.lost = f"{self.log.segments.folder} ends before {found.log_end}"
                 return offset
         self._back_to(end)
-        # New units overwrite positions that the wheel's file may still name: write the wheel first.
+        # Write the wheel first: new units overwrite positions to which its file may still refer.
         now_true = replace(found, log_end=end, queue_offset=offset, precision=self.wheel.precision)
         if end > 0 and (now_true != found or self.wheel.changed):
             self.sync_job(now_true, None).run()
@@ -105,11 +105,13 @@ class TimerFiles:
         self.lost = ""
 
     def _after_java(self, found: TimerCheckpoint, queue_offset_of: Callable[[int, int], int]) -> tuple[int, int]:
-        """Return where a store written by Java resumes, as (queue offset, end of the timer log), and update the wheel.
+        """Return the position at which a store written by Java resumes, as (queue offset, end of the timer log). Update
+        the wheel.
 
-        Java records the end of its log before the sync that belongs to the queue offset, so whole units after it are
-        read too. It may have been killed while it wrote the wheel, so the slots of the last two files are set again, as
-        in Java. Units of messages from the queue offset on are written again. The end is NOWHERE if units are missing.
+        Java records the end of its log before the sync that belongs to the queue offset, so complete units after that
+        end are read too. Java may have been killed while it wrote the wheel, so the slots of the last two files are set
+        again, as in Java. Stops before units of messages at or after the queue offset, which are written again. The
+        end is NOWHERE if units are missing.
         """
         size = int(self.log.segments.segment_size)
         most = int(self.log.segments.end_of_files)
@@ -139,8 +141,8 @@ class TimerFiles:
         return offset, end
 
     def _relink(self, position: int, unit: Unit, since: int, known: dict[int, int]) -> None:
-        """End the slot of a unit at this unit. `known`: where slots in the file end, whose counts include earlier
-        units."""
+        """Make this unit the last one of its slot. `known`: last positions of the slots in the file, by time. Their
+        counts already include units up to these positions."""
         time = self._slot_time(unit)
         if time < since:
             return
@@ -206,7 +208,7 @@ class TimerFiles:
     # -- in operation --
 
     def append(self, wishes: list[Wish], write_time: int) -> None:
-        """Add all messages or raise `FileFailed`."""
+        """Add all messages. Raises `FileFailed` without adding any."""
         slots: dict[int, Slot] = {}
         units: list[bytes] = []
         at = self.log.end
@@ -231,7 +233,7 @@ class TimerFiles:
     def sync_job(self, checkpoint: TimerCheckpoint, metrics: bytes | None) -> SyncTimer:
         """Return the job that syncs all changes so far and then advances the checkpoint. Run one at a time.
 
-        Run no other job after one failed: the kernel may have dropped data that it did not sync, without another error.
+        Do not run another job after a failed one: the kernel may have dropped unsynced data without another error.
         """
         paths, folders = self._handles.take_unsynced()
         changes = self.wheel.take_changes()

@@ -37,7 +37,7 @@ class TimerLog:
         self._block = b""
 
     def load(self) -> None:
-        """Find the files. Deletes files of another size and all files after a gap."""
+        """List the files. Deletes the first file with a wrong size or position, and all later files."""
         self.segments.load(derived=True)
 
     # -- writing --
@@ -48,9 +48,9 @@ class TimerLog:
         return size - at % size
 
     def write(self, units: list[bytes], at: int) -> int:
-        """Write units at `at` and return the new end, which the caller sets.
+        """Write units at `at` and return the new end. The caller must set `end` to it.
 
-        Raises `FileFailed`; the end stays then, and the next write overwrites the same place.
+        Raises `FileFailed`. Then `end` is unchanged, and the next write overwrites the same bytes.
         """
         first, parts = at, list[bytes]()
         for unit in units:
@@ -65,7 +65,7 @@ class TimerLog:
         return at
 
     def next_position(self, at: int) -> int:
-        """Return where a unit written at `at` starts: there, or at the start of the next file."""
+        """Return the position of a unit written at `at`: either `at` or the start of the next file."""
         left = self.room(at)
         return at if left >= UNIT_SIZE + BLANK_SIZE else at + left
 
@@ -75,10 +75,10 @@ class TimerLog:
             self.segments.write(at, parts)
 
     def cut(self, end: int) -> None:
-        """End the stream here: delete later files and zero the bytes after the end.
+        """Truncate the stream to `end`: delete later files and zero the bytes after the end.
 
-        After a crash before the zeros are on disk, our next start uses the checkpoint and truncates again. Java's
-        broker would accept whole units and deliver their messages twice, as after its own crash.
+        After a crash before the zeros are on disk, Bolide's next start uses the checkpoint and truncates again. Java's
+        broker would accept complete units and deliver their messages twice, as after a crash of its own.
         """
         self.end = end
         self._block_at = NOWHERE
@@ -93,7 +93,7 @@ class TimerLog:
             at += len(ZEROS)
 
     def delete_before(self, physical_offset: int) -> None:
-        """Delete the oldest files whose units all name records no longer in the commit log."""
+        """Delete the oldest files if all their units refer to records that are no longer in the commit log."""
         size = int(self.segments.segment_size)
         while len(self.segments.segment_starts()) > 1:
             start = int(self.segments.min_offset)
@@ -117,11 +117,11 @@ class TimerLog:
         return int(self.segments.min_offset)
 
     def unit(self, at: int) -> Unit | None:
-        """Return the unit at a position before the end, or None."""
+        """Return the unit at a position, or None if there is no unit before the end."""
         return self.unit_before(at, self.end)
 
     def unit_before(self, at: int, end: int) -> Unit | None:
-        """Like `unit`, with another end of the stream: recovery also reads after the synced end."""
+        """Like `unit`, with another end of the stream, because recovery also reads units after the synced end."""
         if at < self.begin or at + UNIT_SIZE > end:
             return None
         start = at - at % int(self.segments.segment_size)
@@ -141,7 +141,7 @@ class TimerLog:
         return found
 
     def goes_on(self, at: int, end: int) -> int:
-        """Return where the next file starts if a blank is at `at`, or NOWHERE if the stream ends there."""
+        """Return the start of the next file if a blank is at `at`, or NOWHERE if the stream ends at `at`."""
         left = self.room(at)
         following = at + left
         if following >= end:

@@ -1,8 +1,8 @@
 """The file `timerwheel`, and its future slots in memory: RocketMQ's TimerWheel.
 
-Java maps the whole ring of 1,209,600 slots. Here only non-empty slots are in memory, by time, and changed ones are
-written when the timer's files are synced. An expired slot stays in the file until another time uses its place, as in
-Java.
+Java maps the whole ring of 1,209,600 slots. Here, only non-empty slots are in memory, by time. Changed slots are
+written when the timer's files are synced. As in Java, an expired slot remains in the file until another time uses its
+position.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PIECE: Final = 1 << 20
 
 
 class TimerWheel:
-    """The slots of one store from a given time on. Times are ms, multiples of `precision`; the ring has two rounds."""
+    """The slots of one store. Times are ms, and multiples of `precision`. The ring has two rounds of `round_slots`."""
 
     def __init__(self, files: Files, root: str, precision: int, round_slots: int = WHEEL_SLOTS) -> None:
         self.path = root + "/timerwheel"
@@ -26,7 +26,7 @@ class TimerWheel:
         self.size = round_slots * 2 * SLOT_SIZE
         self.slots: dict[int, Slot] = {}
         self.count = 0
-        """Messages that wait, less deletes."""
+        """Number of scheduled messages minus the number of scheduled deletions."""
         self._files = files
         self._times: list[int] = []
         self._changed: dict[int, bytes] = {}
@@ -62,7 +62,7 @@ class TimerWheel:
         return self.slots.get(time)
 
     def put(self, slot: Slot) -> None:
-        """Set the slot of a time; the next `take_changes` includes it."""
+        """Set the slot of a time. The next `take_changes` includes it."""
         known = self.slots.get(int(slot.time))
         if known is not None:
             self.count -= int(known.count)
@@ -77,7 +77,7 @@ class TimerWheel:
         self.count += int(slot.count)
 
     def drop(self, time: int) -> None:
-        """Remove the slot of an expired time from memory. It stays in the file, whose readers check the time."""
+        """Remove the slot of an expired time from memory. It remains in the file, whose readers check the time."""
         slot = self.slots.pop(time, None)
         if slot is not None:
             self.count -= int(slot.count)
@@ -88,7 +88,7 @@ class TimerWheel:
         self._changed[int(slot_at(time, self.precision, self.round_slots))] = bytes(SLOT_SIZE)
 
     def first_time(self) -> int:
-        """Return the earliest time of a scheduled message, -1."""
+        """Return the earliest time that has a slot, or -1 if there is none."""
         while self._times:
             if self._times[0] in self.slots:
                 return self._times[0]
@@ -102,14 +102,14 @@ class TimerWheel:
 
     @property
     def changed(self) -> bool:
-        """Whether the file lacks changes."""
+        """Whether `take_changes` would return changes."""
         return bool(self._changed)
 
     def take_changes(self) -> list[tuple[int, list[bytes]]]:
-        """Return the changes missing in the file, as (offset, consecutive pieces), and count them as written.
+        """Return the changes to write to the file, as (offset, consecutive pieces), and treat them as written.
 
-        The caller syncs the timer log first, so that a slot in the file never names a unit that a crash can lose. After
-        a crash before the checkpoint advances, some slots name units after its end; recovery follows their links back.
+        The caller must sync the timer log first, so that no slot in the file refers to a unit that a crash can lose. If
+        a crash precedes the checkpoint, some slots refer to units after its end. Recovery follows their links back.
         """
         runs: list[tuple[int, list[bytes]]] = []
         end = -1
