@@ -79,7 +79,7 @@ class Sending:
     def __init__(
         self,
         producer: SendContext,
-        message: Message,
+        message: Any,
         message_id: str,
         properties: str,
         body: bytes,
@@ -96,7 +96,7 @@ class Sending:
         self.message_id = message_id
         self.properties = properties
         self.body = body
-        self.flag = int(self.message.flag or 0)
+        self.flag = int(message.flag or 0)
         self.sys_flag = sys_flag
         self.deadline = deadline
         self.choice = choice
