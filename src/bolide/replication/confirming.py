@@ -20,8 +20,7 @@ from bolide.replication.sync_set import SyncSet
 
 
 class EpochSession:
-    """One slave of a master in one epoch. Wraps a `SwitchMaster` and passes it the epochs of the log, which are
-    fixed."""
+    """One slave of a master in one epoch. Passes the fixed epochs of the log to a `SwitchMaster`."""
 
     def __init__(self, switch: SwitchMaster, key: int, of: Confirming) -> None:
         self._switch = switch
