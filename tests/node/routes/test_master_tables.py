@@ -53,7 +53,7 @@ class Master(asyncio.Protocol):
 
 @asynccontextmanager
 async def scripted(answers: Answers, port: int = 0) -> AsyncIterator[tuple[str, list[int]]]:
-    """A master on a free port, and the codes it was asked. Nobody answers two ports below it, at the fast one."""
+    """A master on a free port, and the codes it was asked. The port two below it, the fast one, is free as well."""
     asked: list[int] = []
     connections: list[asyncio.Transport] = []
     loop = asyncio.get_running_loop()
@@ -130,6 +130,17 @@ async def test_a_slave_has_all_that_a_master_of_ours_tells(tmp_path: Path) -> No
             await follower.tables._progress(False)  # between two rounds, with the timer's checkpoint
             assert own.delay.damaged.places() == [[0, 1], [7, 1]]
             await follower.tables.stop()
+
+
+async def test_another_server_at_the_fast_port_is_not_asked(tmp_path: Path) -> None:
+    other = plain(topics={"dataVersion": {"counter": 9}, "topicConfigTable": {"Other": {"topicName": "Other"}}})
+    async with scripted(plain()) as (address, _):
+        port = int(address.rpartition(":")[2])
+        async with scripted(other, port - 2) as (_, asked), slave(tmp_path, address) as follower:
+            await follower.rounds(2)
+            assert "T" in follower.parts.topics.table
+            assert "Other" not in follower.parts.topics.table
+            assert asked == []
 
 
 async def test_a_master_without_the_fast_port_and_of_4_9(tmp_path: Path) -> None:

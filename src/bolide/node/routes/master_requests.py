@@ -1,4 +1,4 @@
-"""Requests of a slave to its master, on the main and the fast port, and paged reads of tables."""
+"""Requests of a slave to its master, and paged reads of tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.topics import DELETED_TOPICS, GUESSED_TOPICS
 from bolide.remoting.command import Command, make_request
 from bolide.remoting.json import parse_long
-from bolide.transport.address import split_address
 from bolide.transport.client import ClientConnection
 from bolide.transport.tls_contexts import RenewedContext, current_context
 from bolide.world.contract import World
@@ -72,14 +71,12 @@ class MasterRequests:
         """Credentials for signing requests."""
         self._master = ""
         self._connections: dict[str, ClientConnection] = {}
-        self._no_fast_port = False
         self._unknown: set[int] = set()
         """Request codes that this master does not support."""
 
     def master_is(self, address: str) -> None:
         """Send requests to this address. Connections to the previous master stay open until `close`."""
         self._master = address
-        self._no_fast_port = False
         self._unknown.clear()
 
     async def close(self) -> None:
@@ -99,7 +96,7 @@ class MasterRequests:
             ext = {table.place: str(len(rows)), table.most: str(PAGE_ROWS), "dataVersion": asked}
             if table is TOPICS:
                 ext[DELETED_TOPICS] = "true"  # returned only on request, because RocketMQ's brokers do not support it
-            answer = await self.ask(table.code, ext, fast=table is TOPICS)
+            answer = await self.ask(table.code, ext)
             told = await self.parsed(answer.body)
             version = {key: int((told.get("dataVersion") or {}).get(key) or 0) for key in VERSION}
             if rows and version != whole["dataVersion"]:
@@ -128,40 +125,31 @@ class MasterRequests:
             raise NotTold("a response contains no JSON object")
         return found
 
-    async def ask_5x(self, code: int, *, fast: bool = False) -> Command | None:
+    async def ask_5x(self, code: int) -> Command | None:
         """Return the response, or None if the master does not support this code (4.9) or its timer is disabled."""
         if code in self._unknown:
             return None
-        answer = await self._answer(code, {}, fast)
+        answer = await self._answer(code, {})
         if answer.code == codes.REQUEST_CODE_NOT_SUPPORTED:
             self._unknown.add(code)
         if answer.code in (codes.REQUEST_CODE_NOT_SUPPORTED, codes.SYSTEM_ERROR):
             return None
         return self._good(code, answer)
 
-    async def ask(self, code: int, ext: dict[str, str], *, fast: bool = False) -> Command:
+    async def ask(self, code: int, ext: dict[str, str]) -> Command:
         """Return a successful response. Raises `NotTold` for a failed one, `BolideError` or `OSError` without one."""
-        return self._good(code, await self._answer(code, ext, fast))
+        return self._good(code, await self._answer(code, ext))
 
     def _good(self, code: int, answer: Command) -> Command:
         if answer.code != codes.SUCCESS:
             raise NotTold(f"request {code} failed with {codes.response_name(answer.code)}: {answer.remark}")
         return answer
 
-    async def _answer(self, code: int, ext: dict[str, str], fast: bool) -> Command:
-        connection = await self._connection(fast)
+    async def _answer(self, code: int, ext: dict[str, str]) -> Command:
+        # Java's slaves send some of these codes to the fast port. Another server may listen at that port, and a broker
+        # of another set would return its own topics.
+        connection = await self._connected(self._master)
         return await connection.request(signed(make_request(code, 0, ext), self.credentials), TIMEOUT_S)
-
-    async def _connection(self, fast: bool) -> ClientConnection:
-        """Return a connection to the fast port, as Java's slaves use for some codes, or to the main port if there is no
-        fast port."""
-        if fast and not self._no_fast_port:
-            host, port = split_address(self._master)
-            try:
-                return await self._connected(f"{host}:{port - 2}")
-            except BolideError:
-                self._no_fast_port = True
-        return await self._connected(self._master)
 
     async def _connected(self, address: str) -> ClientConnection:
         known = self._connections.get(address)

@@ -247,7 +247,7 @@ class MasterTables:
             self._following.take_modes(answer.body)
 
     async def _figures(self) -> None:
-        answer = await self._requests.ask_5x(codes.GET_TIMER_METRICS, fast=True)
+        answer = await self._requests.ask_5x(codes.GET_TIMER_METRICS)
         if answer is not None:
             self._following.take_figures(await self._requests.parsed(answer.body))
 
@@ -275,7 +275,7 @@ class MasterTables:
         if self._offsets_due:
             answer = await self._requests.ask(codes.GET_ALL_CONSUMER_OFFSET, {})
             found.offsets = await self._requests.parsed(answer.body)
-        timer = await self._requests.ask_5x(codes.GET_TIMER_CHECK_POINT, fast=True)
+        timer = await self._requests.ask_5x(codes.GET_TIMER_CHECK_POINT)
         if timer is not None:
             found.timer = decode_timer_answer(timer.body)
         if self._offsets_due or found.timer is not None:
