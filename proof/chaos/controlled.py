@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -24,6 +23,7 @@ from proof.chaos.run import ChaosRun
 from proof.chaos.sets import BEHIND, WORLD, Machine, Set
 from proof.kit.journal import Entry
 from proof.kit.ports import reserve_port
+from proof.kit.waiting import answers_within
 
 LOOK_S: Final = 0.2
 TOPICS_S: Final = 60.0
@@ -138,7 +138,7 @@ class ControlledRun(ChaosRun):
         await self._begin([one.machines[0].server for one in self.sets])
         await self._begin([machine.server for one in self.sets for machine in one.machines[1:]])
         for one in self.sets:
-            if not await _within(partial(self._complete, one), START_SECONDS):
+            if not await answers_within(partial(self._complete, one), START_SECONDS, LOOK_S):
                 raise RuntimeError(f"{one.name} does not get in sync; the logs are in {self.plan.folder}")
 
     async def _faults(self) -> None:
@@ -163,7 +163,7 @@ class ControlledRun(ChaosRun):
                     await self.operator.put_topic(one.master.server, topic, QUEUES)
             return held.issuperset(TOPICS) and all([held <= await self._topics(slave) for slave in one.slaves])
 
-        if not await _within(reached, TOPICS_S):
+        if not await answers_within(reached, TOPICS_S, LOOK_S):
             raise RuntimeError(f"{one.name}: the topics do not reach every slave")
 
     # -- who leads
@@ -209,24 +209,10 @@ class ControlledRun(ChaosRun):
         """Every replica gets in sync, and has all of its master's log."""
         began = time.monotonic()
         for one in self.sets:
-            if not await _within(partial(self._has_followed, one), self.plan.bound):
+            if not await answers_within(partial(self._has_followed, one), self.plan.bound, LOOK_S):
                 self.late.append(f"not every replica of {one.name} is in sync and has all of its master's log")
         self._say_fault(f"every replica is in sync after {time.monotonic() - began:.1f} s")
 
     async def _has_followed(self, one: Set) -> bool:
         """Look up the master each time. A controller that has just started names the old one until it elects one."""
-        if not await self._complete(one):
-            return False
-        end = await self._log_end(one.master)
-        held = [await self._log_end(slave) for slave in one.slaves]
-        return 0 <= end <= min(*held, await self._reported(one.master))
-
-
-async def _within(holds: Callable[[], Awaitable[bool]], seconds: float) -> bool:
-    """Ask until it holds. Returns whether it did within `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not await holds():
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(LOOK_S)
-    return True
+        return await self._complete(one) and await self._have_all(one, one.slaves)

@@ -43,12 +43,13 @@ from proof.chaos.sets import (
     proxied,
 )
 from proof.kit.journal import Entry, Follower
-from proof.kit.waiting import holds_within
+from proof.kit.waiting import answers_within, holds_within
 from proof.ledger import Promises
 
 REFUSES_S: Final = 25.0
 """How long a slave may take to find that its log is not its master's."""
 ASK_S: Final = 3.0
+LOOK_S: Final = 0.3
 
 
 @dataclass
@@ -224,14 +225,14 @@ class ChaosRun(Attack):
                     self.late.append(f"{slave.name} has not all of the log of {one.master.name}")
 
     async def _follows(self, one: Set, slave: Machine, seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            end = await self._log_end(one.master)
-            # A slave with a longer log of its own has reached the end, but reports nothing of it.
-            if 0 <= end <= min(await self._log_end(slave), await self._reported(one.master)):
-                return True
-            await asyncio.sleep(0.3)
-        return False
+        return await answers_within(partial(self._have_all, one, [slave]), seconds, LOOK_S)
+
+    async def _have_all(self, one: Set, slaves: list[Machine]) -> bool:
+        """Whether these slaves have all of their master's log, and one has reported it."""
+        end = await self._log_end(one.master)
+        held = [await self._log_end(slave) for slave in slaves]
+        # A slave with a longer log of its own has reached the end, but reports nothing of it.
+        return 0 <= end <= min(*held, await self._reported(one.master))
 
     async def _judged(self) -> Verdict:
         """Stop everything cleanly, read what the masters have, and compare what the slaves have."""

@@ -49,6 +49,16 @@ async def holds_within(condition: Callable[[], object], seconds: float, every: f
     return True
 
 
+async def answers_within(ask: Callable[[], Awaitable[bool]], seconds: float, every: float) -> bool:
+    """Call `ask` every `every` seconds until it returns True. Returns whether it did within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not await ask():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(every)
+    return True
+
+
 async def until_answered(ask: Callable[[], Awaitable[T]], wanted: T, seconds: float = PATIENCE) -> None:
     """Call `ask` until it returns `wanted`. Raises AssertionError with the last result after `seconds`."""
     deadline = time.monotonic() + seconds
