@@ -95,10 +95,10 @@ class Admin:
     ) -> list[str]:
         """Create or change a topic on every master of a cluster, on one broker, or by default on all masters.
 
-        Omitted settings stay unchanged; a new topic has 8 queues and permission 6. `queues` sets both read and write
-        queues; `perm` is 6 for read and write, 4 for read, 2 for write. Returns the broker names; with `wait`, once a
-        name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if no name
-        server does so within the `timeout` of this object, or within 5 s if that is longer.
+        Omitted settings stay unchanged; a new topic has 8 queues and permission 6. `queues` sets the number of read and
+        of write queues. `perm`: 6 for read and write, 4 for read, 2 for write. Returns the broker names; with `wait`,
+        once a name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if no
+        name server does so within the `timeout` of this object, or within 5 s if that is longer.
 
         The name servers store the brokers of an ordered topic as one list. `order` adds the brokers of `cluster` or
         `broker` to it and keeps the others; `order=False` deletes the list, and the topic is not ordered on any broker.
@@ -246,8 +246,8 @@ class Admin:
     ) -> dict[MessageQueue, int]:
         """Return the age in ms of the first message that a group has not consumed, by queue. Omits queues without lag.
 
-        Sends one request to each broker of each topic with lag. Requests the progress of the group first, unless the
-        caller passes it as `progress`. Raises `ResponseError` if the group is unknown.
+        For each topic with lag, sends one request to each of its brokers. Requests the progress of the group first,
+        unless the caller passes it as `progress`. Raises `ResponseError` if the group is unknown.
         """
         return self._loop.run(lambda: self._native.lag_times(group, topic, progress=progress))
 

@@ -91,8 +91,8 @@ class ReplicaRow:
 class MemberRow:
     """A broker of a set under a controller, as reported by the controller. `epoch` is the master's epoch.
 
-    `log_end` is the end offset of the broker's log while it is alive, and `confirmed` the offset up to which the set
-    has confirmed messages. Both are in bytes, and -1 if unknown, as with RocketMQ's controller.
+    `log_end` is the end offset of the broker's log while it is alive, and `confirmed` the end offset of the messages
+    that the set has confirmed. Both are in bytes, and -1 if unknown, as with RocketMQ's controller.
     """
 
     broker_name: str

@@ -31,7 +31,7 @@ from bolide.remoting.bodies.topics import TopicConfig, TopicConfigSerializeWrapp
 VERSION: Final = 1
 """Version of the document's format."""
 OFF: Final = (codes.SYSTEM_ERROR, codes.REQUEST_CODE_NOT_SUPPORTED)
-"""Codes with which a broker without access control responds to queries of users."""
+"""Response codes of a broker without access control to queries of users."""
 
 DEFAULT: Final = "Default "
 """Prefix of the resource of an entry in the default policy."""

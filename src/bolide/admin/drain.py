@@ -16,7 +16,7 @@ from bolide.remoting.bodies.stats import ConsumeStatsList
 
 LOOK_S: Final = 2.0
 SETTLE_S: Final = 35.0
-"""Seconds after which producers avoid the set: clients refresh routes every 30 s."""
+"""Seconds until all producers avoid the set: clients refresh routes every 30 s."""
 DELAYED: Final = "(delayed)"
 SENDS: Final = "(sends a second)"
 _LEVEL: Final = "scheduleMessageOffset_"

@@ -190,8 +190,8 @@ class GroupCalls(AdminCalls):
     ) -> dict[MessageQueue, int]:
         """Return the age in ms of the first message that a group has not consumed, by queue. Omits queues without lag.
 
-        Sends one request to each broker of each topic with lag. Requests the progress of the group first, unless the
-        caller passes it as `progress`. Raises `ResponseError` if the group is unknown.
+        For each topic with lag, sends one request to each of its brokers. Requests the progress of the group first,
+        unless the caller passes it as `progress`. Raises `ResponseError` if the group is unknown.
         """
         if progress is None:
             progress = await self.consumer_progress(group, topic)

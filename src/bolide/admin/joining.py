@@ -87,7 +87,7 @@ async def joined(admin: Admin, broker_set: str, broker_id: int, seconds: float, 
 
 
 def may_leave(broker_set: str, members: Collection[MemberRow], broker_id: int) -> str:
-    """Return a sentence about messages that are lost if the set continues without a replica, or "" if none is lost.
+    """Return a sentence about messages that are lost if the set continues without a replica, or "".
 
     Raises `NoQueue` if the replica does not exist, and `NotJoined` for the master or a broker that is alive.
     """

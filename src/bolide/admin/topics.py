@@ -78,10 +78,10 @@ class TopicCalls(AdminCalls):
     ) -> list[str]:
         """Create or change a topic on every master of a cluster, on one broker, or by default on all masters.
 
-        Omitted settings stay unchanged; a new topic has 8 queues and permission 6. `queues` sets both read and write
-        queues; `perm` is 6 for read and write, 4 for read, 2 for write. Returns the broker names; with `wait`, once a
-        name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if no name
-        server does so within the `timeout` of this object, or within 5 s if that is longer.
+        Omitted settings stay unchanged; a new topic has 8 queues and permission 6. `queues` sets the number of read and
+        of write queues. `perm`: 6 for read and write, 4 for read, 2 for write. Returns the broker names; with `wait`,
+        once a name server routes to all of them. Raises `MessageRefused`, `ResponseError`, and `RequestTimeout` if no
+        name server does so within the `timeout` of this object, or within 5 s if that is longer.
 
         The name servers store the brokers of an ordered topic as one list. `order` adds the brokers of `cluster` or
         `broker` to it and keeps the others; `order=False` deletes the list, and the topic is not ordered on any broker.
