@@ -1,6 +1,6 @@
 """Journals of client processes: one JSON array per line, which another process reads while it grows.
 
-Each process writes its own file. One call writes a line and no flush is needed, so the line survives a SIGKILL of the
+Each process writes its own file, each line by a single unbuffered write, so a written line survives a SIGKILL of the
 process. The last line of a killed process may be torn. Times are the monotonic clock, which all processes share.
 """
 
