@@ -9,7 +9,7 @@ from pathlib import Path
 
 import bolide
 from bolide.access.cluster_options import ClusterAccessOptions
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import parts_of
 from bolide.namesrv.options import NamesrvOptions

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.cli.main import load
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import settings_of

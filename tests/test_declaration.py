@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from msgspec import Struct
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import OURS, SAME, Setting, settings_of, text_of
 from bolide.namesrv.options import NamesrvOptions

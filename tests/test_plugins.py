@@ -98,7 +98,7 @@ def test_names_in_a_setting() -> None:
 
 BROKER = """
 import asyncio, sys
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.node.broker import BrokerNode
 
 async def once() -> None:

@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome
+from bolide.broker.options.composed import BrokerOptions
 from bolide.controller.consensus import Leadership
 from bolide.controller.options import ControllerOptions
 from bolide.controller.server import Answer, Controller

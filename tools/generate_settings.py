@@ -51,7 +51,7 @@ MIB, GIB, MINUTE_MS, HOUR_MS = 1 << 20, 1 << 30, 60_000, 3_600_000
 def page() -> str:
     """The whole page."""
     sys.path.insert(0, str(ROOT / "src"))
-    from bolide.broker.core.options import BrokerOptions
+    from bolide.broker.options.composed import BrokerOptions
     from bolide.controller.options import ControllerOptions
     from bolide.namesrv.options import NamesrvOptions
 

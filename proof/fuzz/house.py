@@ -12,7 +12,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.namesrv import NamesrvNode

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.declaration import settings_of, text_of
 from bolide.layout.message_id import encode_host, offset_message_id
 from bolide.namesrv.options import NamesrvOptions

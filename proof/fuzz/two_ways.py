@@ -15,10 +15,10 @@ from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.consumers.locks import QueueLocks
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.core.wait_table import WaitTable
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.send.send import SendService
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topic_config import MULTI_TAG, TopicConfig

@@ -32,7 +32,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TextIO, TypeVar
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.client.instance.instance import _instances as client_instances
 from bolide.client.instance.unclosed import Closeable
 from bolide.controller.options import ControllerOptions

@@ -8,7 +8,7 @@ import pytest
 
 from bolide.access.options import AccessOptions
 from bolide.access.users import Credentials
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import ConfigError
 
 

@@ -11,10 +11,10 @@ from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.consumers.locks import QueueLocks
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Hold, Outcome, Parked, Reply
 from bolide.broker.core.role import Role
 from bolide.broker.core.stats import BrokerStats
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.pull.pull import PullService
 from bolide.broker.pull.subscription_filters import SubscriptionFilters
 from bolide.broker.send.send import SendService

@@ -8,10 +8,10 @@ from typing import Any
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.delay.damaged_delays import DamagedDelays
 from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.timers import TimerService
+from bolide.broker.options.composed import BrokerOptions
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.record import Record

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import settings_of
 from bolide.namesrv.options import NamesrvOptions

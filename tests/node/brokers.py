@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.machine.node_world import NodeWorld
 from bolide.remoting import codes

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import BolideError, ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode

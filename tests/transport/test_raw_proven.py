@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bolide.access.proven_stream import HELLO
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.transport.raw_proven import MOST_PENDING
 from proof.kit.waiting import PATIENCE, until

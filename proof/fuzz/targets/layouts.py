@@ -12,7 +12,7 @@ import lz4.frame
 import zstandard
 from librt.strings import BytesWriter
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.attributes import parse_changes
 from bolide.client.messages.received import ReceivedMessage, received_messages, show_origin, topics_of

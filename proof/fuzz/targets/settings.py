@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.cli.messages.produce import message_from_json
 from bolide.cli.terminal.moment import moment_of
 from bolide.client.messages.arguments import check_topic

@@ -10,12 +10,12 @@ from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.consumers.assignments import AssignmentService
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Table
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.timer_metrics import TimerMetrics
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.filters import ConsumerFilters

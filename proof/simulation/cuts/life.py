@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import BolideError
 from proof.simulation.cuts.book import Book
 from proof.simulation.cuts.check import Checks

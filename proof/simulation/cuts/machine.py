@@ -21,11 +21,11 @@ from bolide import plugins
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.expressions import ExpressionTypes
 from bolide.broker.operator.inspection import MachineUse
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.pull_filter import FilterCache
 from bolide.layout.message_id import encode_host

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.console.render import MASKED
 from bolide.declaration import Setting, settings_of
 from bolide.namesrv.options import NamesrvOptions

@@ -22,7 +22,6 @@ from bolide.broker.consumers.heartbeats import HeartbeatService
 from bolide.broker.consumers.locks import LockService, QueueLocks
 from bolide.broker.consumers.offsets import OffsetService
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Service
 from bolide.broker.core.stats import BrokerStats
@@ -44,6 +43,7 @@ from bolide.broker.operator.relay import RelayService
 from bolide.broker.operator.topic_admin import Picks, TopicAdminService
 from bolide.broker.operator.topic_stats import TopicStatsService
 from bolide.broker.operator.user_admin import UserAdminService
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.pull.pull import PullService
 from bolide.broker.pull.subscription_filters import SubscriptionFilters
 from bolide.broker.send.request_reply import ReplyService

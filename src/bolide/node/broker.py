@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.hooks import Hooked
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.layout.message_id import encode_host
 from bolide.node.access.admitting import admission

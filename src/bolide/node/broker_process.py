@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.process.daemon import Told, run_daemon, told_to_nobody
 from bolide.node.process.exit_codes import BAD_CONFIG

@@ -9,8 +9,8 @@ from functools import partial
 
 from bolide import plugins
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.expressions import ExpressionTypes
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.pull_filter import FilterCache
 from bolide.layout.shape import StoreShape

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.node.logs.logs import start_logging
 from bolide.node.process.daemon import new_runner, on_hangup

@@ -18,7 +18,7 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, Final, TypeVar
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.topic_config import TopicConfig
 from bolide.client.messages.arguments import check_topic
 from bolide.client.messages.checked import FROM_ONE, PERMISSION, SECONDS, checked_constructor, checked_methods

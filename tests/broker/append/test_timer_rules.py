@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bolide.broker.append.timer_rules import TimerRules, delivery_time
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.system_topics import system_topics
 from bolide.layout.message_properties import MessageProperties

@@ -10,7 +10,7 @@ import pytest
 
 from bolide.broker.consumers.group_expiry import LOOK_INTERVAL_MS, GroupExpiry
 from bolide.broker.core.names import dlq_topic, retry_topic
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.clients import Client
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
 from bolide.remoting.bodies.clients import ConsumerData

@@ -12,7 +12,7 @@ import pytest
 
 from bolide.broker.consumers.heartbeats import HeartbeatService
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.groups import SubscriptionGroupConfig
 from bolide.broker.tables.topic_config import TopicConfig

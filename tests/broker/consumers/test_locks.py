@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bolide.broker.consumers.locks import LOCK_EXPIRY_MS, LockService, QueueLocks
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Reply
+from bolide.broker.options.composed import BrokerOptions
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
 from bolide.remoting.bodies.locks import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.overload import Overload
+from bolide.broker.options.composed import BrokerOptions
 
 OPTIONS = BrokerOptions.of(
     wait_time_mills_in_send_queue=200,

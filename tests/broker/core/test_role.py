@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import ASYNC_MASTER, SLAVE, SYNC_MASTER, Role
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import ConfigError
 
 ACTING: dict[str, Any] = {"enable_slave_acting_master": True, "namesrv_addr": "a:1"}

@@ -10,9 +10,9 @@ from bolide.access.policies import MOST_ENTRIES, Acls
 from bolide.access.users import User, Users
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.operator.acl_admin import NO_BODY, SYSTEM, AclAdminService
 from bolide.broker.operator.user_admin import OFF
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request

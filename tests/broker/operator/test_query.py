@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.operator.query import QueryService
+from bolide.broker.options.composed import BrokerOptions
 from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request

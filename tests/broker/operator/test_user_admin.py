@@ -10,8 +10,8 @@ import pytest
 from bolide.access.users import User, Users, UserType
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.operator.user_admin import OFF, UserAdminService
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request

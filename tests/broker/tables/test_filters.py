@@ -12,8 +12,8 @@ import pytest
 
 from bolide.broker.consumers.heartbeats import HeartbeatService
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Hold
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.broker.tables.topic_config import TopicConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.groups import GroupTable, SubscriptionGroupConfig
 

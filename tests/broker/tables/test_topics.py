@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Table
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topic_config import TopicConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.transactions.transactions import COMMIT, ROLLBACK
 from bolide.layout.names import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from bolide.node.loop.services import TOO_FEW, Services

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Cold
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.transactions.op_records import OPS_AT_ONCE
 from bolide.broker.transactions.transactions import COMMIT
 from bolide.layout.message_id import decode_offset_message_id

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bolide.access.users import Credentials, signed
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.remoting import codes
 from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE

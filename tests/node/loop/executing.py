@@ -10,11 +10,11 @@ from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Hold, NewRecords, Outcome, Parked, Waiter, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.core.wait_table import WaitTable
+from bolide.broker.options.composed import BrokerOptions
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
 from bolide.node.loop.executor import Executor

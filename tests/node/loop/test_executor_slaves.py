@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, Parked, reply
+from bolide.broker.options.composed import BrokerOptions
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
 from tests.node.loop.executing import NOW, SENDS, World

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, Parked, reply
 from bolide.broker.core.stats import BrokerStats
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.send.plain_sends import LIGHT_BODY, PlainSends
 from bolide.broker.tables.topics import TopicTable
 from bolide.node.loop.clock import Clock

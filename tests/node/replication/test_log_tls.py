@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.node.machine.node_world import RealNodeWorld
 from bolide.node.replication.slave_port import log_address

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.topic_config import TopicConfig
 from bolide.broker.tables.topics import TopicTable
 from bolide.node.routes.registrar import Place, Registration, body_of

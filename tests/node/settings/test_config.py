@@ -9,7 +9,7 @@ import pytest
 from msgspec import Struct
 
 import bolide
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import java_key
 from bolide.errors import ConfigError

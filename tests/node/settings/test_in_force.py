@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.settings.config import load_options

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.node.broker import BrokerNode
 from bolide.node.broker_process import kept_settings
 from bolide.node.machine.node_world import RealNodeWorld

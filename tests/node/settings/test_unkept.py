@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.namesrv.options import NamesrvOptions
 from bolide.node.broker import BrokerNode

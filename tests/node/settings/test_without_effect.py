@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.node.settings.config import load_options
 from bolide.node.settings.without_effect import without_effect
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.found import check_each
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.dispatch.multi import fits_a_folder, split_names, topic_allows_lmq
 from bolide.layout.broker_message import BrokerMessage

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.layout import property_names as names
 from bolide.layout.message_properties import MessageProperties

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import ROUTE, Hold, Outcome, Reply, Waiter, reply
 from bolide.broker.core.service import Routes, Table
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import TABLES_AT_MASTER
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.groups import GroupTable

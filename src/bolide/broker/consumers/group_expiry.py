@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from bolide.broker.core.names import dlq_topic, retry_topic
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.service import Service
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import GroupTable

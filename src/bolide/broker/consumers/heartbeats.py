@@ -8,9 +8,9 @@ from typing import Final
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import retry_topic
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.clients import Client, Clients, ConsumerGroup, cost
 from bolide.broker.tables.filters import ConsumerFilters

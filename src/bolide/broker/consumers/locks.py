@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.request_limits import MAX_QUEUES, check_body, check_listed
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body

@@ -10,10 +10,10 @@ from typing import Final
 from bolide.broker.consumers.client_resets import ClientResets
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_LITE_TOPICS, group_refusal, is_system_group
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.found import check_each
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import RESETS_AT_MASTER, Refused
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets

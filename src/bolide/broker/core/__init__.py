@@ -1,1 +1,1 @@
-"""Base of all services of a broker: outcomes, effects, channels, options, RocketMQ's fixed names, counters."""
+"""Base of all services of a broker: outcomes, effects, channels, RocketMQ's fixed names, counters."""

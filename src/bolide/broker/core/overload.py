@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 
 
 @final

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.layout.names import MASTER_ID
 
 ASYNC_MASTER: Final = "ASYNC_MASTER"

@@ -27,10 +27,10 @@ from typing import TypeAlias
 from mypy_extensions import mypyc_attr
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Handler, Outcome
 from bolide.broker.core.role import Role
 from bolide.broker.core.rows import Text
+from bolide.broker.options.composed import BrokerOptions
 from bolide.remoting.request_routes import Row
 from bolide.store.background.arrival import Arrival
 

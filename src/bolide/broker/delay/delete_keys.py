@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import final
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.delay.recall import delete_key
+from bolide.broker.options.composed import BrokerOptions
 from bolide.layout import property_names as names
 from bolide.layout.message_properties import MessageProperties
 

@@ -10,9 +10,9 @@ from typing import Final
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import java_long
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, Parked, Reply, reply
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.topics import TopicTable
 from bolide.errors import BolideError
 from bolide.layout import property_names as names

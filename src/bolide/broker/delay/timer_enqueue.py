@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import final
 
 from bolide.broker.append.timer_rules import java_long, relative_delay
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.cursor.queue_cursor import UNITS_AT_ONCE, QueueCursor
 from bolide.broker.delay.delete_keys import DeleteKeys
 from bolide.broker.delay.timer_delivery import NEVER_WAITED, Delivery
 from bolide.broker.delay.timer_metrics import TimerMetrics
+from bolide.broker.options.composed import BrokerOptions
 from bolide.layout import property_names as names
 from bolide.layout.hashes import java_hash
 from bolide.layout.message_properties import MessageProperties, stored_properties

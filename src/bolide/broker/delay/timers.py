@@ -14,7 +14,6 @@ from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.append.timer_rules import TimerRules
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
@@ -27,6 +26,7 @@ from bolide.broker.delay.timer_enqueue import TimerEnqueue
 from bolide.broker.delay.timer_flush import TimerFlush
 from bolide.broker.delay.timer_metrics import TimerMetrics
 from bolide.broker.delay.timer_slot import COLD, DAMAGED, OVER, REFUSED, SlotRun
+from bolide.broker.options.composed import BrokerOptions
 from bolide.layout import property_names as names
 from bolide.layout.names import TIMER_TOPIC
 from bolide.layout.timer import floor_time

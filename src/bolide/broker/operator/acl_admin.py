@@ -20,10 +20,10 @@ from bolide.access.policies import (
 from bolide.access.users import Users
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Table
 from bolide.broker.operator.user_admin import DONE, check_on
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body, encode_body

@@ -7,9 +7,9 @@ from typing import Final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.data_version import DataVersion
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.topics import TopicTable
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body

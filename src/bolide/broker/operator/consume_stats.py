@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.operator.topic_stats import TopicStatsService
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import GroupTable

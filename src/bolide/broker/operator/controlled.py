@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
+from bolide.broker.options.composed import BrokerOptions
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.controller import EpochEntry, EpochEntryCache

@@ -8,13 +8,13 @@ from typing import Any
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import group_refusal, is_system_group
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.operator.config_list import listed_configs
 from bolide.broker.operator.metadata_page import page
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import TABLES_AT_MASTER, Refused
 from bolide.broker.tables.attributes import GROUP, altered
 from bolide.broker.tables.clients import Client, Clients

@@ -12,7 +12,6 @@ from typing import Final
 from msgspec import Struct
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.replicas import NoReplicas, Replicas
 from bolide.broker.core.service import Routes, Service
@@ -20,6 +19,7 @@ from bolide.broker.core.stats import BrokerStats
 from bolide.broker.core.waiting import NothingWaits, WhatWaits
 from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.timers import TimerService
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.filters import ConsumerFilters
 from bolide.remoting import codes

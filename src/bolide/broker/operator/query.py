@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.found import check_record, may_touch, topics_of
+from bolide.broker.options.composed import BrokerOptions
 from bolide.layout.record import decode_record
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response

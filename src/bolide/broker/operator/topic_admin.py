@@ -10,12 +10,12 @@ from typing import Protocol
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import topic_refusal
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.rows import Text
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.operator.config_list import listed_configs
 from bolide.broker.operator.metadata_page import page
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import CLEANED_BY_MASTER, TABLES_AT_MASTER, Refused
 from bolide.broker.tables.attributes import MESSAGE_TYPE, MIXED, TOPIC, altered, parse_changes
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets

@@ -10,11 +10,11 @@ from collections import deque
 from typing import Final
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, Tally
 from bolide.broker.operator.fall_behind import FallBehind
+from bolide.broker.options.composed import BrokerOptions
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.stats import BrokerStatsData, BrokerStatsItem

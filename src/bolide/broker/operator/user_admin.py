@@ -19,9 +19,9 @@ from bolide.access.users import (
 )
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Table
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_body, encode_body

@@ -12,11 +12,11 @@ from typing import Final, final
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_LITE_TOPICS, is_system_group
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Cold, Hold, NewRecords, Outcome, Reply, Waiter
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, count
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.pull.offset_moved import OffsetMovedEvents
 from bolide.broker.pull.refusals import BY_BROKER, BY_GROUP, BY_TOPIC, forbid, refuse
 from bolide.broker.pull.subscription_filters import SubscriptionFilters

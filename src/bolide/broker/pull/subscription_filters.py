@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Reply
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.pull.refusals import BY_BROADCAST, BY_SUBSCRIPTION, forbid, no_expressions, refuse
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.filters import ConsumerFilters

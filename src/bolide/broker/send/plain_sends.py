@@ -15,8 +15,8 @@ from mypy_extensions import i64
 
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.stats import BrokerStats, count
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.topic_config import MAX_QUEUES, MULTI_TAG
 from bolide.broker.tables.topics import TopicTable
 from bolide.layout.message_properties import asking_names

@@ -12,10 +12,10 @@ from typing import Final
 from bolide.broker.append.log_writer import LogWriter, refuse_zeros
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Ask, Outcome, Parked, Reply, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.found import check_each
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.topic_config import TopicConfig
 from bolide.broker.tables.topics import TopicTable

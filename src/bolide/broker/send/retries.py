@@ -12,11 +12,11 @@ from typing import Final
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import dlq_topic, retry_topic
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, Parked, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats, count
 from bolide.broker.found import check_found, topics_of
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import RETRIES_AT_MASTER
 from bolide.broker.tables.groups import GroupTable
 from bolide.broker.tables.topics import TopicTable

@@ -14,10 +14,10 @@ from bolide.broker.append.send_rewrite import clean, make_half, priority_queue
 from bolide.broker.append.uniq_key import UniqKeys
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Outcome, Parked, Reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.core.stats import BrokerStats
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import SENDS_AT_MASTER, Refused, illegal
 from bolide.broker.send.plain_sends import PlainSends, kernel_type, made_kernel
 from bolide.broker.send.send_batch import BatchSend

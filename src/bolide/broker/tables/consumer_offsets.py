@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import is_system_group
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.rows import Text
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.backward_commits import BackwardCommits
 from bolide.broker.tables.commits_ahead import CommitsAhead

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.service import Table
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.pull_filter import ExpressionRefused, FilterCache, PullFilter, is_tag
 from bolide.dispatch.row import Dispatch

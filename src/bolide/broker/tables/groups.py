@@ -14,8 +14,8 @@ import msgspec
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.names import group_refusal, is_system_group
 from bolide.broker.core.numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, number
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Text
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.row_table import ConfigTable
 from bolide.broker.tables.topic_config import MAX_QUEUES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.topic_config import TopicConfig
 from bolide.layout.names import (
     AUTO_CREATE_TOPIC,

@@ -11,8 +11,8 @@ from typing import Any, final
 import msgspec
 
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.rows import Text
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.row_table import ConfigTable
 from bolide.broker.tables.system_topics import system_topics

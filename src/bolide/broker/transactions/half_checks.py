@@ -12,10 +12,10 @@ from collections import deque
 from typing import Final
 
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.service import Service
 from bolide.broker.cursor.cold_loads import ColdLoads
 from bolide.broker.found import topics_of
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import response_code
 from bolide.broker.tables.clients import Client, Clients
 from bolide.broker.tables.topics import TopicTable

@@ -11,10 +11,10 @@ from typing import Final
 
 from bolide.broker.core.away import Journeys
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Service
 from bolide.broker.cursor.cold_loads import ColdLoads
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.transactions.half_messages import HalfMessages
 from bolide.broker.transactions.half_records import real_place
 from bolide.broker.transactions.renewals import Half

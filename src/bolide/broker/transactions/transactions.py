@@ -16,11 +16,11 @@ from typing import Final
 from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import NOTHING, Cold, Outcome, Parked, reply
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.found import check_found, topics_of
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import TRANSACTIONS_AT_MASTER, illegal
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets

@@ -113,7 +113,7 @@ async def copies_of_a_body() -> float:
     Counts the allocations of a broker in this process while it serves a pull of one large message. The client is a
     socket that reads the bytes into existing memory.
     """
-    from bolide.broker.core.options import BrokerOptions
+    from bolide.broker.options.composed import BrokerOptions
     from bolide.node.broker import BrokerNode
     from bolide.remoting.command import encode
     from bolide.transport.client import ClientConnection

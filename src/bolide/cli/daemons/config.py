@@ -59,7 +59,7 @@ def show(
 def daemon_options(daemon: str) -> tuple[Any, Callable[[Any], str]]:
     """Return the class of a daemon's settings, and the file that stores changes made while it runs."""
     if daemon == "broker":
-        from bolide.broker.core.options import BrokerOptions
+        from bolide.broker.options.composed import BrokerOptions
         from bolide.node.broker_process import kept_settings
 
         return BrokerOptions, kept_settings

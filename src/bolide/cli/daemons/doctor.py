@@ -140,7 +140,7 @@ def open_files() -> Diagnosis:
 
 def disk(store: Path | None) -> list[Diagnosis]:
     """Check the file system of the store, and whether old messages can be read without blocking."""
-    from bolide.broker.core.options import BrokerOptions
+    from bolide.broker.options.composed import BrokerOptions
     from bolide.store.disk.files import RealFiles
 
     folder = expanded(store or Path(BrokerOptions().place.store_path_root_dir)).absolute()

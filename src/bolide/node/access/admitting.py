@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 from bolide.access.gate import RequestGate
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.node.access.plain_acl import PlainAcl
 from bolide.node.assembly import BrokerParts
 from bolide.node.loop.admission import Admission

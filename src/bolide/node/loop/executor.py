@@ -11,11 +11,11 @@ from typing import Final, NamedTuple, assert_never, final
 
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.effects import Effects, SendAway
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Ask, Cold, Hold, Nothing, Outcome, Parked, Reply, Waiter
 from bolide.broker.core.service import Service
 from bolide.broker.core.stats import BrokerStats
 from bolide.broker.core.wait_table import WaitTable
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import remark_of, response_code
 from bolide.broker.send.plain_sends import PlainSends, Taken
 from bolide.broker.send.send import SendService

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import final
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.overload import Overload
+from bolide.broker.options.composed import BrokerOptions
 from bolide.node.loop.parked import ParkedReplies
 from bolide.remoting.codes import FLOW_CONTROL, SYSTEM_BUSY
 from bolide.remoting.command import Command, make_response

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, final
 
 from bolide.broker.core.channel import Channel
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.outcome import Handler, Outcome
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Service, Table
+from bolide.broker.options.composed import BrokerOptions
 from bolide.remoting import codes
 from bolide.remoting.request_routes import AtMaster, Kind, RequestTable
 from bolide.store.background.arrival import Arrival

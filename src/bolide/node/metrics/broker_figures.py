@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bolide.broker.core.names import is_internal_topic, is_system_group
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.stats import PUT_MS, Durations
 from bolide.broker.core.wait_table import WaitTable
 from bolide.broker.operator.inspection import POOLS, MachineUse
+from bolide.broker.options.composed import BrokerOptions
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
 from bolide.monitor.families import Families
 from bolide.node.assembly import BrokerParts

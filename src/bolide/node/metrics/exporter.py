@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from bolide.broker.core.process_options import ProcessOptions
+from bolide.broker.options.process import ProcessOptions
 from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
 from bolide.world.contract import World

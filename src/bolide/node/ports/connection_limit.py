@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from bolide.broker.core.connection_options import BrokerConnectionOptions
+from bolide.broker.options.connections import BrokerConnectionOptions
 from bolide.node.loop.front import Connections
 from bolide.node.machine.node_world import NodeWorld
 from bolide.node.machine.open_files import share_of_connections, share_of_store

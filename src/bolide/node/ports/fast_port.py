@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.node.ports.daemon_port import CannotListen, DaemonPort
 from bolide.world.contract import World
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.node.replication.broker_identity import Applied
 from bolide.node.replication.controllers import Controllers, NoController
 from bolide.remoting import codes

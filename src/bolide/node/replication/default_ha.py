@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from bolide.broker.core.replication_options import ReplicationOptions
 from bolide.broker.core.role import SYNC_MASTER
 from bolide.broker.operator.members import MembersService
+from bolide.broker.options.replication import ReplicationOptions
 from bolide.node.loop.within import within
 from bolide.node.replication.default_ha_client import DefaultHAClient
 from bolide.node.replication.mode import ModeParts, ReplicationMode

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import BolideError, ConfigError
 from bolide.node.replication.broker_identity import Applied, BrokerIdentity
 from bolide.node.replication.controller_requests import ControllerRequests, IdentityTaken, NotRegistered

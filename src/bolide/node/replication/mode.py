@@ -9,11 +9,11 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from bolide.broker.core.effects import SendAway
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
 from bolide.broker.core.service import Service
 from bolide.broker.operator.controlled import ControlledService
 from bolide.broker.operator.members import MembersService
+from bolide.broker.options.composed import BrokerOptions
 from bolide.node.machine.node_world import NodeWorld
 from bolide.node.replication.default_ha_client import DefaultHAClient
 from bolide.node.replication.ha_client import LoopParts

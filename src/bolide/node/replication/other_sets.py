@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from bolide.access.users import signed
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
 from bolide.layout.broker_message import BrokerMessage

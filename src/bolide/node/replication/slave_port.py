@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.node.machine.node_world import NodeWorld
 from bolide.node.ports.addresses import ANY, announced_ip, resolved
 from bolide.node.ports.daemon_port import DaemonPort

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.replicas import NoReplicas
 from bolide.broker.core.role import SLAVE, SYNC_MASTER
 from bolide.broker.core.service import Service
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
 from bolide.node.machine.node_world import NodeWorld

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import BolideError
 from bolide.node.replication.controllers import Controllers, NoController
 from bolide.node.replication.role_taker import RoleTaker

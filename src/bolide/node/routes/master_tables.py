@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from bolide.access.users import Credentials
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.delay.timer_metrics import UNREADABLE
 from bolide.broker.operator.following import Following
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import BolideError
 from bolide.layout.timer_checkpoint import TimerCheckpoint, decode_timer_answer
 from bolide.node.routes.master_requests import FORBIDDEN, GROUPS, TOPICS, MasterRequests, NotTold

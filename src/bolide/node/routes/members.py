@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 from bolide.access.users import signed
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.topics import TopicTable
 from bolide.errors import BolideError
 from bolide.layout.names import SYNC_MEMBER_TOPIC_PREFIX

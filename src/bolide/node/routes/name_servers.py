@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import ConfigError
 from bolide.transport.address import split_addresses
 from bolide.transport.tls_contexts import RenewedContext, client_context

@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct
 
 from bolide.access.users import signed
-from bolide.broker.core.options import BrokerOptions
 from bolide.broker.core.role import Role
+from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.tables.topic_config import TopicConfig
 from bolide.broker.tables.topics import TopicTable
 from bolide.errors import BolideError

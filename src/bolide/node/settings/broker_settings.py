@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.declaration import values_in
 from bolide.errors import ConfigError
 from bolide.node.settings.config import shown

@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.declaration import options_of, settings_of, text_of
 from bolide.errors import ConfigError

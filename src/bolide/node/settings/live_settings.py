@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.declaration import changed, settings_of
 from bolide.errors import BolideError, ConfigError
 from bolide.node.settings.unkept import refusal_of

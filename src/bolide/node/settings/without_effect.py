@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from bolide.broker.core.options import BrokerOptions
+from bolide.broker.options.composed import BrokerOptions
 from bolide.controller.options import ControllerOptions
 from bolide.namesrv.options import NamesrvOptions
 

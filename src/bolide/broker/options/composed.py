@@ -1,4 +1,4 @@
-"""The options of a broker, composed of sections that the packages declare, with the rules that span several sections.
+"""The options of a broker: sections of this package, `access`, `store` and `layout`, and rules that span several.
 
 A key of RocketMQ that no section declares has no effect or prevents startup (`node/settings/`).
 """
@@ -10,23 +10,23 @@ from typing import Any, Self
 from msgspec import Struct, field
 
 from bolide.access.options import AccessOptions
-from bolide.broker.append.options import LightQueueOptions
-from bolide.broker.consumers.options import ConsumerOptions
-from bolide.broker.core.acting_options import ActingOptions
-from bolide.broker.core.connection_options import BrokerConnectionOptions
-from bolide.broker.core.controlled_options import ControlledOptions
-from bolide.broker.core.place_options import PlaceOptions
-from bolide.broker.core.plugin_options import PluginOptions
-from bolide.broker.core.process_options import ProcessOptions
-from bolide.broker.core.registration_options import RegistrationOptions
-from bolide.broker.core.replication_options import ReplicationOptions
-from bolide.broker.core.tls_options import BrokerTlsOptions
-from bolide.broker.delay.options import DelayOptions
-from bolide.broker.operator.options import OperatorOptions
-from bolide.broker.pull.options import FilterOptions, PullOptions
-from bolide.broker.send.options import SendOptions
-from bolide.broker.tables.options import TableOptions
-from bolide.broker.transactions.options import TransactionOptions
+from bolide.broker.options.acting import ActingOptions
+from bolide.broker.options.connections import BrokerConnectionOptions
+from bolide.broker.options.consumers import ConsumerOptions
+from bolide.broker.options.controlled import ControlledOptions
+from bolide.broker.options.delay import DelayOptions
+from bolide.broker.options.light_queues import LightQueueOptions
+from bolide.broker.options.operator import OperatorOptions
+from bolide.broker.options.place import PlaceOptions
+from bolide.broker.options.plugins import PluginOptions
+from bolide.broker.options.process import ProcessOptions
+from bolide.broker.options.pull import FilterOptions, PullOptions
+from bolide.broker.options.registration import RegistrationOptions
+from bolide.broker.options.replication import ReplicationOptions
+from bolide.broker.options.send import SendOptions
+from bolide.broker.options.tables import TableOptions
+from bolide.broker.options.tls import BrokerTlsOptions
+from bolide.broker.options.transactions import TransactionOptions
 from bolide.declaration import with_values
 from bolide.errors import ConfigError
 from bolide.layout.names import MASTER_ID
