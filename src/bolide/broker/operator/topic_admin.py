@@ -39,7 +39,7 @@ from bolide.store.message_store import MessageStore
 
 
 class Picks(Protocol):
-    """The plug-ins that attributes of topics name."""
+    """Validates the plug-ins that topic attributes name."""
 
     def make(self, attributes: dict[str, str]) -> None:
         """Create the plug-ins that these attributes name. Raises `Refused` 1 with the known names."""
