@@ -237,7 +237,7 @@ class Dispatchers(Table):
             feed.offset = self._kept.get(feed.name, -1)
 
     def stop(self) -> None:
-        """End every thread. Call off the loop."""
+        """Stop all threads. Blocks, so do not call it on the event loop."""
         self._stopped = True
         for feed in self.feeds:
             feed.stop()
