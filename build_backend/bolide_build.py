@@ -9,15 +9,17 @@ a stale extension would go on answering in place of edited source, without a wor
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
 import sysconfig
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from setuptools import Extension, build_meta
 from setuptools.build_meta import build_sdist, get_requires_for_build_sdist
@@ -38,6 +40,11 @@ __all__ = [
 # Exact: another mypy may refuse the source or compile it differently. msgspec is here for its types, which the
 # compiled modules see through the modules they import.
 COMPILE_NEEDS = ["mypy==2.4.1", "msgspec>=0.20", "Cython==3.3.1", "pybind11>=3.0"]
+
+TRANSLATION: Final = 0.5
+"""Estimated seconds per module of the steps that one process does: mypy, mypyc and the linker."""
+COMPILATION: Final = 1.0
+"""Estimated seconds of processor time that the C compiler needs per module."""
 
 Settings = dict[str, Any] | None
 _scratch: Path | None = None
@@ -64,6 +71,27 @@ def reason_not_to_compile() -> str | None:
     if os.name != "nt" and not shutil.which(compiler) and not shutil.which("cc"):
         return f"no C compiler: {compiler} is not on the PATH"
     return None
+
+
+def processes() -> int:
+    """Number of C compilers that run at the same time: the processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def announcement(modules: int, native: int, compilers: int) -> str:
+    """Return the first line of a compiled build: modules, number of parallel compilers, estimated time."""
+    seconds = (modules + native) * (TRANSLATION + COMPILATION / compilers)
+    compiling = f"compiling {modules} modules by mypyc and {native} by Cython"
+    at_once = "one C file at a time" if compilers == 1 else f"{compilers} C files at a time"
+    minutes = math.ceil(seconds / 60)
+    return f"{compiling}, {at_once}: about {minutes} minutes; BOLIDE_BUILD=no installs without compiling"
+
+
+def say(text: str) -> None:
+    """Write one line to standard error. pip shows it with `-v`, otherwise only if the build fails."""
+    print(f"bolide: {text}", file=sys.stderr, flush=True)
 
 
 def extensions() -> list[Extension]:
@@ -115,15 +143,23 @@ def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: S
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
-    """Build the wheel: compiled, else interpreted, as ``BOLIDE_BUILD`` says. One line tells which."""
+    """Build the wheel: compiled, else interpreted, as ``BOLIDE_BUILD`` specifies.
+
+    Reports the modules and the estimated time before the compilation, and the time that it took.
+    """
     reason = reason_not_to_compile()
     if reason is None:
+        compilers = processes()
+        say(announcement(len(COMPILED), len(NATIVE), compilers))
+        begin = time.monotonic()
         try:
             from pybind11.setup_helpers import ParallelCompile
 
-            with _building(compiled=True), ParallelCompile():  # the C files of one extension side by side
+            # pybind11 compiles the C files of one extension in parallel, setuptools the extensions.
+            with _building(compiled=True), ParallelCompile(default=compilers):
                 name: str = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
-            print(f"bolide: {len(COMPILED)} modules compiled by mypyc, {len(NATIVE)} by Cython", file=sys.stderr)
+            took = time.monotonic() - begin
+            say(f"{len(COMPILED)} modules compiled by mypyc, {len(NATIVE)} by Cython, in {took:.0f} s")
             return name
         except (Exception, SystemExit) as failure:  # mypyc leaves by SystemExit when it refuses the source
             if choice() == "yes":
@@ -131,7 +167,7 @@ def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata
             reason = f"compiling failed: {failure}"
     with _building(compiled=False):
         name = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
-    print(f"bolide: interpreted ({reason})", file=sys.stderr)
+    say(f"interpreted ({reason})")
     return name
 
 
@@ -168,8 +204,8 @@ def _building(compiled: bool) -> Iterator[None]:
     top.mkdir(exist_ok=True)
     folder = Path(os.path.relpath(tempfile.mkdtemp(prefix="bolide-", dir=top)))
     config = folder / "distutils.cfg"
-    cores = os.cpu_count() or 1
-    config.write_text(f"[build]\nbuild_base = {folder}/base\nparallel = {cores}\n[egg_info]\negg_base = {folder}\n")
+    parallel = processes()
+    config.write_text(f"[build]\nbuild_base = {folder}/base\nparallel = {parallel}\n[egg_info]\negg_base = {folder}\n")
     before = os.environ.get("DIST_EXTRA_CONFIG")
     os.environ["DIST_EXTRA_CONFIG"] = str(config)
     _scratch = folder if compiled else None

@@ -71,15 +71,18 @@ def make_venv(venv: Path) -> Path:
 
 
 def build_wheel(pip: tuple[str | Path, ...], folder: Path) -> None:
-    """Build the wheel; prints the line that says whether it is compiled, and why not."""
+    """Build the wheel, and print each report of the build backend when it arrives."""
     start = time.monotonic()
     command = [*map(str, pip), "wheel", "--verbose", "--no-deps", "--wheel-dir", str(folder), "."]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{done.stdout}\nbolide: the wheel could not be built")
-    for line in done.stdout.splitlines():
-        if line.strip().startswith("bolide: ") or ": error: " in line:
-            print(line.strip(), flush=True)
+    output: list[str] = []
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as building:
+        assert building.stdout
+        for line in building.stdout:
+            output.append(line)
+            if line.strip().startswith("bolide: ") or ": error: " in line:
+                print(line.strip(), flush=True)
+    if building.returncode:
+        raise SystemExit(f"{''.join(output)}\nbolide: the wheel could not be built")
     say(f"the wheel took {time.monotonic() - start:.0f} s")
 
 
