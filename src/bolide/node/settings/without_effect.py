@@ -83,7 +83,7 @@ _BROKER: Final = {
     "expectConsumerNumUseFilter and maxErrorRateOfBloomFilter determine the length of bitmaps": """
         bitMapLengthConsumeQueueExt""",
     "the version of a record follows from the length of its topic": "autoMessageVersionOnTopicLen",
-    "topics have at most 127 characters": "maxTopicLength",
+    "topics have at most 127 characters, %RETRY% and %DLQ% topics 255": "maxTopicLength",
     "there are no batch queues": "mapperFileSizeBatchConsumeQueue searchBcqByCacheEnable",
     "topics are not compacted": """
         compactionCqMappedFileSize compactionMappedFileSize compactionScheduleInternal compactionThreadNum
