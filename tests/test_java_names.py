@@ -12,6 +12,7 @@ import pytest
 import bolide.client
 from bolide.admin.client import Admin
 from tests.client_classes import NATIVE
+from tests.page_tables import sections
 
 ROOT = Path(__file__).parent.parent
 CLASSES = ROOT / "docs" / "concepts" / "rocketmq-classes.md"
@@ -27,18 +28,6 @@ OWNERS = {
 }
 """The classes whose constructors take the keywords of a section, written `name=`; each must take every one of them."""
 NONE = "–"
-
-
-def sections(page: Path) -> dict[str, list[list[str]]]:
-    """The rows of the tables of a page by their heading, without the heads of the tables. Cells are stripped."""
-    found: dict[str, list[list[str]]] = {}
-    heading = ""
-    for line in page.read_text(encoding="utf-8").splitlines():
-        if line.startswith("## "):
-            heading = line.removeprefix("## ")
-        elif line.startswith("| ") and not line.startswith(("| RocketMQ |", "| Java |")):
-            found.setdefault(heading, []).append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
-    return found
 
 
 MAPPED = [(heading, row) for heading, rows in sections(CLASSES).items() for row in rows]
@@ -76,6 +65,11 @@ def test_every_name_of_the_client_exists(heading: str, row: list[str]) -> None:
     names = re.findall(r"`([^`]+)`", row[1])
     assert names or row[1] == NONE, row
     assert [name for name in names if not exists(name, OWNERS.get(heading, []))] == []
+
+
+@pytest.mark.parametrize(("heading", "row"), TRANSLATED, ids=lambda value: value[0] if isinstance(value, list) else "")
+def test_row_without_a_counterpart_has_a_reason(heading: str, row: list[str]) -> None:
+    assert row[1] != NONE or row[2], f"{heading}, {row[0]}"
 
 
 def test_every_keyword_of_the_clients_is_on_the_page() -> None:
