@@ -79,8 +79,11 @@ def test_latency_is_the_wait_for_the_disk(tmp_path: Path) -> None:
     parts = Counting(tmp_path, files)
     for _ in range(2):
         parts.answer(send_request())
+    with pytest.raises(AssertionError, match="<GROUP_GET_LATENCY> <0@T@g> not exist"):
+        parts.view("GROUP_GET_LATENCY", "0@T@g")
     parts.pulled(maxMsgNums=1)
-    assert parts.view("GROUP_GET_LATENCY", "T@g").stats_minute == BrokerStatsItem(0, 0.0, 0.0)
+    assert parts.view("GROUP_GET_LATENCY", "0@T@g").stats_minute == BrokerStatsItem(0, 0.0, 0.0)
+    assert parts.stats.disk_waits == {}, "a queue that is read from memory costs nothing"
     files.cold = True
     parts.store.log.tail.clear()
     cold = parts.pull(offset=1)
@@ -89,10 +92,17 @@ def test_latency_is_the_wait_for_the_disk(tmp_path: Path) -> None:
     assert isinstance(again, Cold), "what was loaded has left memory again"
     files.cold = False
     assert reply_of(again.again(NOW + 50)).code == codes.SUCCESS
-    minute = parts.view("GROUP_GET_LATENCY", "T@g").stats_minute
-    assert (minute.sum, minute.avgpt) == (50, 25.0), "50 ms over two pulls"
+    minute = parts.view("GROUP_GET_LATENCY", "0@T@g").stats_minute
+    assert (minute.sum, minute.avgpt) == (50, 50.0)
     parts.pulled(NOW + 60, maxMsgNums=1)
-    assert parts.view("GROUP_GET_LATENCY", "T@g").stats_minute.sum == 50
+    minute = parts.view("GROUP_GET_LATENCY", "0@T@g").stats_minute
+    assert (minute.sum, minute.avgpt) == (50, 25.0), "50 ms over two pulls"
+    for key in ("T@g", "1@T@g", "0@T@h", "@@", ""):
+        with pytest.raises(AssertionError, match="not exist"):
+            parts.view("GROUP_GET_LATENCY", key)
+    parts.pulled(NOW + 70, consumerGroup="h")
+    assert parts.view("GROUP_GET_LATENCY", "0@T@h").stats_minute == BrokerStatsItem(0, 0.0, 0.0)
+    assert set(parts.stats.disk_waits) == {"0@T@g"}
     parts.close()
 
 
@@ -171,14 +181,17 @@ def test_a_deleted_topic_or_group_is_not_counted_any_more(parts: Counting) -> No
         for group in ("g", "h"):
             count(parts.stats.group_gets, f"{topic}@{group}", 1, 1)
             count(parts.stats.send_backs, f"{topic}@{group}", 1, 1)
+            count(parts.stats.disk_waits, f"3@{topic}@{group}", 1, 0)
     parts.pass_time(10_000)
     delete_topic = make_request(codes.DELETE_TOPIC_IN_BROKER, 1, {"topic": "T"})
     assert reply_of(topics.handlers()[delete_topic.code](parts.channel, delete_topic, parts.now)).code == 0
     assert (set(parts.stats.topic_puts), set(parts.stats.group_gets)) == ({"S"}, {"S@g", "S@h"})
+    assert set(parts.stats.disk_waits) == {"3@S@g", "3@S@h"}
     delete_group = make_request(codes.DELETE_SUBSCRIPTIONGROUP, 1, {"groupName": "h"})
     assert reply_of(groups.handlers()[delete_group.code](parts.channel, delete_group, parts.now)).code == 0
     assert (set(parts.stats.group_gets), set(parts.stats.send_backs)) == ({"S@g"}, {"S@g"})
+    assert set(parts.stats.disk_waits) == {"3@S@g"}
     parts.pass_time(10_000)
     assert sorted(key for looks in parts.topic_stats._looks for key in looks) == sorted(
-        ["S", "S@g", "S@g", *2 * [parts.options.place.broker_cluster_name]]
+        ["S", "S@g", "S@g", "3@S@g", *2 * [parts.options.place.broker_cluster_name]]
     )

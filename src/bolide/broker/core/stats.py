@@ -66,8 +66,6 @@ class Tally:
         self.messages: int = 0
         self.size: int = 0
         self.calls: int = 0
-        self.took: int = 0
-        """Time in ms that these calls waited for the disk."""
 
 
 def count(tallies: dict[str, Tally], key: str, messages: int, size: int) -> None:
@@ -217,6 +215,9 @@ class BrokerStats(Service):
         sum over all brokers counts each message once."""
         self.group_gets: dict[str, Tally] = {}
         """Messages returned to consumers, by topic@group."""
+        self.disk_waits: dict[str, Tally] = {}
+        """Time in ms that pulls waited for the disk, as `messages`, by queueId@topic@group. Counting starts
+        with the first pull that waits, because most queues are never read from the disk."""
         self.send_backs: dict[str, Tally] = {}
         """Messages that consumers returned for a retry, by topic@group."""
         self.backward_commits: dict[str, int] = {}
@@ -270,11 +271,13 @@ class BrokerStats(Service):
         for tallies in (self.group_gets, self.send_backs):
             for key in [key for key in tallies if key.startswith(topic + "@")]:
                 del tallies[key]
+        for key in [key for key in self.disk_waits if key.partition("@")[2].startswith(topic + "@")]:
+            del self.disk_waits[key]
 
     def forget_group(self, group: str) -> None:
         """Remove the counters of a deleted group."""
         self.backward_commits.pop(group, None)
-        for tallies in (self.group_gets, self.send_backs):
+        for tallies in (self.group_gets, self.send_backs, self.disk_waits):
             for key in [key for key in tallies if key.endswith("@" + group)]:
                 del tallies[key]
 

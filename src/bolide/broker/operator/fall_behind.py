@@ -24,17 +24,26 @@ class FallBehind:
         self._store = store
         self._offsets = offsets
 
+    def has_pulled(self, key: str) -> bool:
+        """Return whether the group of `queueId@topic@group` has pulled from that queue."""
+        return self._pulled(key) is not None
+
+    def _pulled(self, key: str) -> tuple[str, int, int] | None:
+        """Return topic, queue and pull offset of `queueId@topic@group`, or None if the group has not pulled."""
+        queue, _, rest = key.partition("@")
+        topic, _, group = rest.rpartition("@")
+        if not queue.isascii() or not queue.isdigit() or len(queue) > 9:
+            return None
+        pulled = self._offsets.pulled(group, topic, int(queue))
+        return (topic, int(queue), pulled) if pulled >= 0 else None
+
     def value(self, name: str, key: str, now: int) -> int | None:
         """Return a value for `queueId@topic@group`, or None if the group has not pulled from that queue. May read the
         disk."""
-        queue, _, rest = key.partition("@")
-        topic, _, group = rest.rpartition("@")
-        if name not in (SIZE, TIME) or not queue.isascii() or not queue.isdigit() or len(queue) > 9:
+        found = self._pulled(key) if name in (SIZE, TIME) else None
+        if found is None:
             return None
-        queue_id = int(queue)
-        pulled = self._offsets.pulled(group, topic, queue_id)
-        if pulled < 0:
-            return None
+        topic, queue_id, pulled = found
         if pulled >= self._store.max_queue_offset(topic, queue_id):
             return 0
         last = max(pulled - 1, self._store.min_queue_offset(topic, queue_id))

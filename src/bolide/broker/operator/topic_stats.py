@@ -28,10 +28,11 @@ PERIODS_MS: Final = (10_000, 600_000, 3_600_000)
 LOOKS: Final = (6, 6, 24)
 """Number of samples per span; with the current value they cover a minute, an hour, a day."""
 
-Look = tuple[int, int, int, int, int]
-"""Time (ms since the epoch), messages, bytes, calls, and time that calls waited for the disk (ms)."""
-MESSAGES, SIZE, TOOK = 1, 2, 4
+Look = tuple[int, int, int, int]
+"""Time (ms since the epoch), messages, bytes and calls."""
+MESSAGES, SIZE = 1, 2
 """Indexes of the fields of a sample that statistics report."""
+LATENCY: Final = "GROUP_GET_LATENCY"
 
 
 class Looks:
@@ -40,7 +41,7 @@ class Looks:
     def __init__(self, now: int) -> None:
         # As in Java, a counter starts at 0, one period before its first sample.
         self.spans: list[deque[Look]] = [
-            deque([(now - period, 0, 0, 0, 0)], maxlen=most) for period, most in zip(PERIODS_MS, LOOKS, strict=True)
+            deque([(now - period, 0, 0, 0)], maxlen=most) for period, most in zip(PERIODS_MS, LOOKS, strict=True)
         ]
 
 
@@ -56,7 +57,7 @@ class TopicStatsService(Service):
             "TOPIC_PUT_SIZE": (stats.topic_puts, SIZE),
             "GROUP_GET_NUMS": (stats.group_gets, MESSAGES),
             "GROUP_GET_SIZE": (stats.group_gets, SIZE),
-            "GROUP_GET_LATENCY": (stats.group_gets, TOOK),
+            LATENCY: (stats.disk_waits, MESSAGES),
             "SNDBCK_PUT_NUMS": (stats.send_backs, MESSAGES),
             "BROKER_PUT_NUMS": (self._whole_broker(), MESSAGES),
             "BROKER_GET_NUMS": (self._whole_broker(), MESSAGES),
@@ -91,6 +92,8 @@ class TopicStatsService(Service):
         self._total()
         table, field = self._tables.get(header.stats_name, ({}, MESSAGES))
         tally = table.get(header.stats_key)
+        if tally is None and header.stats_name == LATENCY and self._falls.has_pulled(header.stats_key):
+            tally = Tally()  # no pull of this queue has waited for the disk
         if tally is None:
             remark = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
             return reply(make_response(command, codes.SYSTEM_ERROR, remark))
@@ -143,7 +146,7 @@ class TopicStatsService(Service):
 
 def look(tally: Tally, now: int) -> Look:
     """Return the current values of a counter."""
-    return now, tally.messages, tally.size, tally.calls, tally.took
+    return now, tally.messages, tally.size, tally.calls
 
 
 def is_idle(looks: deque[Look]) -> bool:
@@ -152,7 +155,7 @@ def is_idle(looks: deque[Look]) -> bool:
 
 
 def item(first: Look, tally: Tally, field: int, now: int) -> BrokerStatsItem:
-    """Return one span of a counter, from its oldest sample until now. `field` is MESSAGES, SIZE or TOOK."""
+    """Return one span of a counter, from its oldest sample until now. `field` is MESSAGES or SIZE."""
     last = look(tally, now)
     total, calls, elapsed = last[field] - first[field], last[3] - first[3], now - first[0]
     return BrokerStatsItem(total, total * 1000.0 / elapsed if elapsed > 0 else 0.0, total / calls if calls > 0 else 0.0)

@@ -302,8 +302,11 @@ class PullService(Service):
         owner = LMQ_PREFIX if header.consumer_group.startswith(LMQ_PREFIX) else header.consumer_group
         key = f"{shown}@{owner}"
         count(self._stats.group_gets, key, messages, size)
-        if took > 0:
-            self._stats.group_gets[key].took += took
+        waits = self._stats.disk_waits
+        if took > 0 or waits:
+            queue = f"{header.queue_id}@{key}"
+            if took > 0 or queue in waits:
+                count(waits, queue, took, 0)
 
     def _in_time(self, chosen: PullFilter) -> Callable[[], bool] | None:
         """Return a callable that ends a filtered read after FILTER_MS, or None if there is no filter. The next pull

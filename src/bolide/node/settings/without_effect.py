@@ -189,7 +189,7 @@ _BROKER: Final = {
     "the broker assigns each consumer that requests it a share of the queues, as with the default": """
         serverLoadBalancerEnable""",
     "routes for assignments are fetched again when they are older than 30 s": "loadBalancePollNameServerInterval",
-    "statistics are by topic and group, not by queue": "enableDetailStat",
+    "GROUP_GET_LATENCY is by queue, as with the default, and other statistics by topic and group": "enableDetailStat",
     "light queues are counted together, as with the default": "enableLmqStats",
     "statistics of a deleted topic or group are always dropped": "autoDeleteUnusedStats",
     "statistics that have not moved for a day are dropped": "maxStatsIdleTimeInMinutes",
