@@ -99,6 +99,17 @@ async def test_figures_follow_what_happens(tmp_path: Path) -> None:
     assert value(now, "process_resident_memory_bytes") > 1 << 20
 
 
+async def test_copied_messages_are_not_messages_in(tmp_path: Path) -> None:
+    async with broker(tmp_path, **PROM) as (node, _):
+        for topic, size in (("T", 100), ("T", 60), ("SCHEDULE_TOPIC_XXXX", 40)):
+            node.parts.stats.copied(topic, size)
+        now = await scraped(port_of(node))
+    assert "rocketmq_messages_in_total" not in now
+    for topic, internal, messages, size in (("T", "false", 2, 160), ("SCHEDULE_TOPIC_XXXX", "true", 1, 40)):
+        assert value(now, "bolide_messages_copied_total", topic=topic, is_system=internal) == messages
+        assert value(now, "bolide_throughput_copied_total", topic=topic, is_system=internal) == size
+
+
 async def test_the_format_is_the_one_that_is_asked_for(tmp_path: Path) -> None:
     async with broker(tmp_path, **PROM) as (node, _):
         _, plain, _ = await asyncio.to_thread(page, port_of(node), "/metrics")

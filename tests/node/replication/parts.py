@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bolide.node.broker import BrokerNode
+from bolide.node.machine.node_world import NodeWorld
 from bolide.remoting import codes
 from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
@@ -23,14 +24,14 @@ WAITS_MS = 30_000
 
 
 @asynccontextmanager
-async def node_of(folder: Path, **more: Any) -> AsyncIterator[BrokerNode]:
+async def node_of(folder: Path, world: NodeWorld | None = None, **more: Any) -> AsyncIterator[BrokerNode]:
     """A running broker; it is stopped in the end, unless it was."""
     settings = {
         **SMALL,
         "ha_send_heartbeat_interval": 200,
         "ha_housekeeping_interval": 600_000,
     }
-    node = BrokerNode(options(folder, **{**settings, **more}))
+    node = BrokerNode(options(folder, **{**settings, **more}), world=world)
     await node.start()
     try:
         yield node

@@ -18,6 +18,7 @@ from bolide.remoting.command import Command, make_request
 from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE, until
 from tests.broker.parts import send_request
+from tests.node.metrics.scraping import scraped, value
 from tests.node.replication.parts import FILE, OK, codes_of, log_of, master, node_of, same, send, slave
 
 
@@ -34,9 +35,15 @@ async def test_a_slave_holds_what_was_acknowledged_and_its_log_is_equal(tmp_path
 
 async def test_slave_counts_copied_messages(tmp_path: Path) -> None:
     keys = ("putMessageTimesTotal", "putMessageSizeTotal", "msgPutTotalTodayNow")
-    async with master(tmp_path / "m") as of, slave(tmp_path / "s", of) as to:
+    prom = {"metrics_exporter_type": "PROM", "metrics_prom_exporter_port": 0}
+    async with master(tmp_path / "m") as of, slave(tmp_path / "s", of, **prom) as to:
         assert codes_of(await send(of, 30)) == OK
         await same(of, to)
+        assert to.monitoring is not None
+        shown = await scraped(to.monitoring.number)
+        size = value(shown, "bolide_throughput_copied_total", topic="T", is_system="false")
+        assert (value(shown, "bolide_messages_copied_total", topic="T"), size) == (30, of.store.end_offset)
+        assert "rocketmq_messages_in_total" not in shown
         told = [node.parts.inspection.runtime_info(node.parts.stats.boot_timestamp + 10_000) for node in (of, to)]
         assert [told[1][key] for key in keys] == [told[0][key] for key in keys]
         assert told[1]["msgPutTotalTodayNow"] == "30"
