@@ -1,7 +1,8 @@
 """The list of mutations: small bugs, and the tests or promises that must notice each.
 
 The folder `list` mirrors src/bolide: the mutations of broker/append/log_writer.py are in
-list/broker/append/log_writer.toml.
+list/broker/append/log_writer.toml. The page of a source that is not Python keeps its suffix, as in
+list/console/templates/group.html.toml.
 
 A mutation replaces a text that occurs exactly once in the source. `also` lists further changes; `file` of a change is
 needed only if it differs from the first. One of the `tests` must fail. A known fault has `promises` instead: a
@@ -100,7 +101,8 @@ def sample(listed: Iterable[Mutation], count: int, seed: int) -> list[Mutation]:
 def _entries(path: Path, folder: Path, sources: Path) -> Iterator[Mutation]:
     page: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     place = path.relative_to(folder)
-    file = place.with_suffix(".py").as_posix()
+    named = place.with_suffix("")
+    file = (named if named.suffix else named.with_suffix(".py")).as_posix()
     if not (sources / file).is_file():
         raise MutationError(f"list/{place}: src/bolide/{file} does not exist: move the entries to their source's file")
     if set(page) - {"tests"} != {"mutation"}:

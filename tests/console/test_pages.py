@@ -193,6 +193,19 @@ def test_dead_letters_go_back(broker: Broker, browser: Browser) -> None:
     assert stranger.status_code == 404
 
 
+def test_status_of_a_group_names_its_dead_letters(broker: Broker, browser: Browser) -> None:
+    async def group() -> None:
+        async with Admin(broker.namesrv_addr) as admin:
+            await admin.create_group("patient")
+            (queue,) = (await admin.topic_route(TOPIC)).read_queues()
+            await admin.set_group_offset("patient", queue, await admin.end_offset(queue))
+
+    asyncio.run(group())
+    broker.create_topic(f"{DLQ_PREFIX}patient", queues=1)
+    send(broker, Message(f"{DLQ_PREFIX}patient", b"dead"))
+    assert "Caught up, with 1 dead letter " in text_of(browser.get("/groups/show?group=patient"))
+
+
 def test_delay_levels_show_what_comes_next(broker: Broker, browser: Browser) -> None:
     send(broker, Message(TOPIC, b"in two hours", delay_level=18))
     told = text_of(browser.get("/waiting"))

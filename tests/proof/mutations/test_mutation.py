@@ -18,8 +18,9 @@ def test_every_mutation_fits_its_sources() -> None:
     wrong: list[str] = []
     for mutation in LISTED:
         try:
-            for text in mutation.applied_to(SOURCES).values():
-                ast.parse(text)
+            for path, text in mutation.applied_to(SOURCES).items():
+                if path.suffix == ".py":
+                    ast.parse(text)
         except (MutationError, SyntaxError) as error:
             wrong.append(f"{mutation.title}: {error}")
     assert wrong == []
@@ -76,7 +77,7 @@ def read(folder: Path, place: str, page: str) -> list[Mutation]:
     """Return the list that has one page, for sources that have one file."""
     source, path = folder / "src/store/read.py", folder / "list" / place
     for file in (source, path):
-        file.parent.mkdir(parents=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
     source.write_text("a")
     path.write_text(page)
     return mutations(folder / "list", folder / "src")
@@ -86,6 +87,13 @@ def test_the_place_of_an_entry_names_its_source(tmp_path: Path) -> None:
     also = 'also = [{ old = "c", new = "d" }, { file = "x.py", old = "e", new = "f" }]\n'
     changes = Change("store/read.py", "a", "b"), Change("store/read.py", "c", "d"), Change("x.py", "e", "f")
     assert read(tmp_path, "store/read.toml", USUAL + ENTRY + also) == [Mutation("a name", changes, ("usual",))]
+
+
+def test_a_page_may_name_a_source_that_is_not_python(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/page.html").write_text("a")
+    (found,) = read(tmp_path, "page.html.toml", USUAL + ENTRY)
+    assert found.applied_to(tmp_path / "src") == {tmp_path / "src/page.html": "b"}
 
 
 def test_an_entry_may_have_its_own_tests_or_promises(tmp_path: Path) -> None:
