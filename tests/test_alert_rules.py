@@ -3,8 +3,6 @@ those of ordinary operation."""
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,21 +10,25 @@ import pytest
 import yaml
 
 from tests.optional_programs import needed
+from tests.promtool import RULES, judged
 
-ROOT = Path(__file__).parent.parent
-RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
 MINUTES: Final = 60
-B: Final = '{cluster="C",node_type="broker",node_id="b"}'
+B: Final = '{cluster="C",node_type="broker",node_id="b",job="bolide-broker",instance="b:5557"}'
 C: Final = '{cluster="C",broker_set="b",node_type="controller",node_id="127.0.0.1:9878",group="bolide"}'
-G: Final = '{cluster="C",node_id="b",consumer_group="g",topic="%s",is_system="false"}'
+G: Final = (
+    '{cluster="C",node_id="b",consumer_group="g",topic="%s",is_system="false",job="bolide-broker",instance="b:5557"}'
+)
 DLQ: Final = "rocketmq_send_to_dlq_messages_total" + G % "%DLQ%g"
 LAG: Final = "rocketmq_consumer_lag_messages" + G % "T"
 AGE: Final = "rocketmq_consumer_lag_latency_milliseconds" + G % "T"
 BEHIND: Final = (
-    'rocketmq_storage_flush_behind_bytes{cluster="C",node_type="broker",node_id="b",'
-    'storage_type="local",storage_medium="disk"}'
+    'rocketmq_storage_flush_behind_bytes{cluster="C",node_type="broker",node_id="b",job="bolide-broker",'
+    'instance="b:5557",storage_type="local",storage_medium="disk"}'
 )
 DAMAGED: Final = "bolide_damaged_records_total" + B
+UP: Final = 'up{job="bolide-broker",instance="b:5557"}'
+STARTED: Final = 'process_start_time_seconds{job="bolide-broker",instance="b:5557"}'
+"""The first minute of a test is 0, so a broker that ran before has a negative time of start."""
 SLAVE: Final = '{cluster="C",node_id="b",slave="10.0.0.2:41000"}'
 
 
@@ -47,9 +49,9 @@ def quick(name: str, bound: str, beyond: str) -> dict[str, str]:
 Series = dict[str, str]
 CASES: Final[dict[str, tuple[list[Series], list[Series]]]] = {
     "BolideDown": (
-        [{'up{job="bolide-broker",instance="b:5557"}': "0x60"}],
+        [{UP: "0x60"}],
         [
-            {'up{job="bolide-broker",instance="b:5557"}': "1x58 0 1", 'up{job="other",instance="x:1"}': "0x60"},
+            {UP: "1x58 0 1", 'up{job="other",instance="x:1"}': "0x60"},
         ],
     ),
     "BolideStoreFailed": ([{"bolide_store_failed" + B: "0x58 1x1"}], [{"bolide_store_failed" + B: "0x60"}]),
@@ -87,12 +89,15 @@ CASES: Final[dict[str, tuple[list[Series], list[Series]]]] = {
     "BolideDamagedRecords": (
         [
             {DAMAGED: "0x55 1x4"},
-            {DAMAGED: "_x55 1x4"},  # a start that met the damage at once
+            {DAMAGED: "_x55 1x4", UP: "0x55 1x4", STARTED: "_x55 3000x4"},  # a start that met the damage
         ],
         [
             {DAMAGED: "0x60"},
             {DAMAGED: "3x60"},  # met an hour ago, and not again
             {DAMAGED: "3x50 0x9"},  # the broker has restarted
+            {DAMAGED: "_x55 3x4", UP: "_x55 1x4", STARTED: "_x55 -9000x4"},  # Prometheus has started
+            {DAMAGED: "3x20 _x35 3x4", UP: "1x20 _x35 1x4", STARTED: "-9000x20 _x35 -9000x4"},  # it was down
+            {DAMAGED: "3x20 _x35 3x4", UP: "1x20 0x35 1x4", STARTED: "-9000x20 _x35 -9000x4"},  # not reached
         ],
     ),
     "BolideDamagedDelays": (
@@ -116,14 +121,18 @@ CASES: Final[dict[str, tuple[list[Series], list[Series]]]] = {
     "BolideDeadLetters": (
         [
             {DLQ: "0x55 12x4"},
-            {DLQ: "_x55 12x4"},  # a group that came and failed between two scrapes
+            {DLQ: "_x55 12x4", UP: "1x60", STARTED: "-9000x60"},  # a group that came and failed between two scrapes
+            {DLQ: "_x55 12x4", UP: "0x55 1x4", STARTED: "_x55 3000x4"},  # a group of a broker that has started
             {DLQ: "_x55 0 12x3"},
         ],
         [
             {DLQ: "0x60"},
             {DLQ: "12x60"},
             {DLQ: "12x50 0x9"},  # the broker has restarted
-            {DLQ: "_x55 0x4"},  # a new group
+            {DLQ: "_x55 0x4", UP: "1x60", STARTED: "-9000x60"},  # a new group
+            {DLQ: "_x55 12x4", UP: "_x55 1x4", STARTED: "_x55 -9000x4"},  # Prometheus has started
+            {DLQ: "12x20 _x35 12x4", UP: "1x20 _x35 1x4", STARTED: "-9000x20 _x35 -9000x4"},  # it was down
+            {DLQ: "12x20 _x35 12x4", UP: "1x20 0x35 1x4", STARTED: "-9000x20 _x35 -9000x4"},  # not reached
         ],
     ),
     "BolideSlaveLags": (
@@ -187,13 +196,7 @@ def checked(promtool: str, folder: Path, cases: list[tuple[str, Series, bool]]) 
                 "promql_expr_test": [{"expr": query, "eval_time": f"{MINUTES}m", "exp_samples": samples}],
             }
         )
-    file = folder / "rules_test.yml"
-    whole = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}
-    file.write_text(json.dumps(whole), encoding="utf-8")
-    done = subprocess.run(
-        [promtool, "test", "rules", str(file)], capture_output=True, encoding="utf-8", timeout=600, check=False
-    )
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    return judged(promtool, folder, tests)
 
 
 def test_every_rule_has_series_in_which_it_fires_and_in_which_it_does_not() -> None:
