@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from proof.interop.java_processes import JavaBroker
+from proof.interop.java_processes import JavaBroker, MqAdmin
 from proof.interop.matrix import OUR_MASTER, OUR_SLAVE, marked
 from proof.kit.our_processes import OurBroker, OurNameServer
 from proof.kit.waiting import wait_until
@@ -99,16 +100,43 @@ def test_our_slave_follows_a_master_of_java(tmp_path: Path, version: str) -> Non
     replicate(master, start)
 
 
-@pytest.mark.parametrize("java_slave_too", [True, False], ids=["java", "ours"])
-def test_slave_counts_copied_messages(tmp_path: Path, java_slave_too: bool) -> None:
-    """`clusterList` shows these counters."""
+class Listed(NamedTuple):
+    """The figures of a broker in `mqadmin clusterList` and `clusterList -m`."""
+
+    puts_per_second: float
+    puts_today: int
+
+
+def listed(mqadmin: MqAdmin) -> dict[str, Listed]:
+    """The figures of both brokers, by broker id."""
+    rows = [line.split() for line in mqadmin.run("clusterList").splitlines() if line.startswith("DefaultCluster")]
+    more = mqadmin.run("clusterList", "-m").splitlines()
+    totals = [line.split() for line in more if line.startswith("DefaultCluster")]
+    return {
+        row[2]: Listed(float(row[5].partition("(")[0]), int(total[4])) for row, total in zip(rows, totals, strict=True)
+    }
+
+
+IN_THE_MATRIX = {"feature": "clusterList shows what a slave copies", "version": VERSIONS[0]}
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        pytest.param(("slave",), id="our-slave", marks=pytest.mark.matrix(direction=OUR_SLAVE, **IN_THE_MATRIX)),
+        pytest.param(("master",), id="our-master", marks=pytest.mark.matrix(direction=OUR_MASTER, **IN_THE_MATRIX)),
+        pytest.param(("master", "slave"), id="ours"),
+        pytest.param((), id="java"),
+    ],
+)
+def test_slave_counts_copied_messages(tmp_path: Path, ours: tuple[str, ...]) -> None:
+    """`clusterList` shows the counters of a slave. In a pair of Java brokers, it shows the same rate."""
     namesrv = OurNameServer(tmp_path / "namesrv")
-    master = OurBroker(tmp_path / "master", namesrv.address, MASTER)
-    if java_slave_too:
-        follower: Broker = java_slave(tmp_path / "slave", master, namesrv.address, VERSIONS[0])
-    else:
-        told = {"haMasterAddress": f"127.0.0.1:{master.port + 1}"}
-        follower = OurBroker(tmp_path / "slave", namesrv.address, {**SLAVE, **told})
+    make: dict[bool, type[OurBroker | JavaBroker]] = {True: OurBroker, False: JavaBroker}
+    master = make["master" in ours](tmp_path / "master", namesrv.address, MASTER)
+    told = {"haMasterAddress": f"127.0.0.1:{master.port + 1}"} if "slave" in ours else {}
+    follower = make["slave" in ours](tmp_path / "slave", namesrv.address, {**SLAVE, **told})
+    mqadmin = MqAdmin(tmp_path / "mqadmin", namesrv.address)
     wait_until(acknowledged(master), "the slave holds what is sent")
 
     def same() -> bool:
@@ -117,6 +145,11 @@ def test_slave_counts_copied_messages(tmp_path: Path, java_slave_too: bool) -> N
 
     wait_until(same, "the slave has counted what the master stored")
     wait_until(lambda: any(float(rate) for rate in counted(follower)["putTps"].split()), "a rate")
+    wait_until(lambda: listed(mqadmin)["1"].puts_per_second > 0, "clusterList shows the rate")
+    shown = listed(mqadmin)
+    assert shown["0"].puts_today > 0
+    assert shown["1"].puts_today == (shown["0"].puts_today if "slave" in ours else 0), "5.5.0 counts no copies here"
+    mqadmin.close()
     follower.kill()
     master.kill()
     assert namesrv.stop() == 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from proof.interop.java_artefacts import BROKER_VERSION, CLIENT_VERSIONS, OLD_BROKER_VERSION
 from proof.interop.java_processes import JavaBroker, JavaClient, JavaNameServer, MqAdmin
+from proof.kit.ports import reserve_port
 from proof.kit.small import QUICK_CHECKS
 
 SETTINGS = {
@@ -28,10 +29,14 @@ class JavaCluster:
         self.java_home = home / "client"
         for folder in ("namesrv", "broker", "admin", "client"):
             (home / folder).mkdir()
+        self.metrics = reserve_port()
+        """Port of the metrics, which only 5.5.0 serves."""
         self.server = JavaNameServer(home / "namesrv", version)
         self.namesrv = self.server.address
         try:
-            self.broker = JavaBroker(home / "broker", self.namesrv, SETTINGS, version=version)
+            exporter = {"metricsExporterType": "PROM", "metricsPromExporterPort": str(self.metrics)}
+            settings = SETTINGS if self.is_old else {**SETTINGS, **exporter}
+            self.broker = JavaBroker(home / "broker", self.namesrv, settings, version=version)
         except BaseException:
             self.server.kill()
             raise

@@ -99,7 +99,7 @@ async def test_a_running_consumer_is_reset(cluster: JavaCluster, topic: str) -> 
             await until(lambda: len(seen) == 12, "all of it again", PROCESS_PATIENCE)
 
 
-@marked(OF_OURS, "running info", "consume message directly", "client list")
+@marked(OF_OURS, "running info", "consume message directly", "client list", "stacks of our consumer")
 async def test_consumer_responds_to_requests_of_a_broker(cluster: JavaCluster, topic: str) -> None:
     group = f"{topic}-group"
     seen: list[bytes] = []
@@ -119,6 +119,10 @@ async def test_consumer_responds_to_requests_of_a_broker(cluster: JavaCluster, t
         assert info.properties["PROP_THREADPOOL_CORE_SIZE"] == "7"
         printed = await asyncio.to_thread(cluster.mqadmin.run, "consumerStatus", "-g", group, "-i", consumer.client_id)
         assert topic in printed and "PROP_CONSUME_TYPE" in printed
+        assert "jstack" not in printed
+        stacks = ("consumerStatus", "-g", group, "-i", consumer.client_id, "-s")
+        printed = await asyncio.to_thread(cluster.mqadmin.run, *stacks)
+        assert "#Consumer jstack#" in printed and "asyncio" in printed, printed
         printed = await asyncio.to_thread(
             cluster.mqadmin.run,
             *("queryMsgById", "-t", topic, "-i", sent.offset_message_id, "-g", group, "-d", consumer.client_id),
