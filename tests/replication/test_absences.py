@@ -31,7 +31,8 @@ class Master:
 
     def __init__(self, least: int = 1) -> None:
         made = Absences(GRACE, WINDOW, ALLOWED, PROBATION)
-        self.set = SyncSet(1, frozenset({1, *SLAVES}), 1, 0, PATIENCE, made, least)
+        self.set = SyncSet(1, frozenset({1}), 1, 0, PATIENCE, made, least)
+        self.set.answered(frozenset({1, *SLAVES}), 1, 0)
         self.end, self.now, self.epoch = 0, 0, 1
         self.said: list[str] = []
         self.members: list[tuple[int, frozenset[int]]] = []

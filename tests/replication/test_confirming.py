@@ -19,7 +19,8 @@ FILE = 4096
 
 def made(members: frozenset[int], *, needed: int = 1, everybody: bool = True) -> Confirming:
     """The master 1 of epoch 3, whose log ended at 100 when it began."""
-    sync_set = SyncSet(1, members, 7, 100, PATIENCE)
+    sync_set = SyncSet(1, frozenset({1}), 1, 100, PATIENCE)
+    sync_set.answered(members, 7, 0)
     in_sync = InSync(needed=needed, timeout=3000, max_gap=1 << 20, end=100)
     return Confirming(sync_set, in_sync, 1, everybody, Epochs([Epoch(1, 0), Epoch(3, 100)]), lambda: 100)
 

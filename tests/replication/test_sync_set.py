@@ -28,7 +28,6 @@ def pair() -> SyncSet:
 
 def test_a_master_alone_confirms_what_it_has() -> None:
     assert alone().confirmed(500) == 500
-    assert alone().due() == -1
 
 
 def test_a_slave_joins_when_it_holds_what_is_confirmed() -> None:
@@ -95,11 +94,86 @@ def test_a_member_without_a_connection_freezes_what_is_confirmed() -> None:
 def test_a_member_that_does_not_catch_up_leaves() -> None:
     made = pair()
     made.reported(7, 2, 150, 300, 1000)
-    assert made.due() == PATIENCE + 1
     assert made.wanted(PATIENCE) is None
     assert made.wanted(PATIENCE + 1) == {1}
-    made.idle(7, 2, PATIENCE)
+    made.reported(7, 2, 300, 300, PATIENCE)
     assert made.wanted(PATIENCE + 1) is None
+
+
+def test_member_with_the_whole_log_stays_without_reports() -> None:
+    made = pair()
+    made.looked(7, 2, 100, 0)
+    assert made.wanted(5 * PATIENCE) is None
+    made.looked(7, 2, 200, 5 * PATIENCE)
+    made.looked(7, 2, 300, 5 * PATIENCE + 1)
+    assert made.wanted(6 * PATIENCE) is None, "it lacks something only since the log grew"
+    assert made.wanted(6 * PATIENCE + 1) == {1}
+
+
+def returns(made: SyncSet, key: int) -> None:
+    """Replica 2 has a new connection, and holds the whole log."""
+    made.connected(key, 2, False, 0)
+    made.reported(key, 2, 100, 100, 0)
+
+
+def leaves_and_joins(made: SyncSet) -> None:
+    assert made.wanted(0) == {1}
+    made.asked(frozenset({1}))
+    assert made.confirmed(500) == 100, "it is electable until the controller has removed it"
+    made.answered(frozenset({1}), made.set_epoch + 1, 0)
+    assert made.wanted(0) == {1, 2}
+    made.asked(frozenset({1, 2}))
+    made.answered(frozenset({1, 2}), made.set_epoch + 1, 0)
+    assert made.wanted(0) is None
+
+
+def test_member_that_returns_before_the_controller_is_asked_leaves_and_joins() -> None:
+    made = pair()
+    made.gone(7, 2)
+    returns(made, 8)
+    leaves_and_joins(made)
+
+
+def test_member_whose_new_connection_replaces_the_old_one_leaves_and_joins() -> None:
+    made = pair()
+    returns(made, 8)
+    assert not made.gone(7, 2)
+    leaves_and_joins(made)
+
+
+def test_member_that_returns_while_its_removal_is_rejected_leaves_and_joins() -> None:
+    """Its start changed the epoch of the set, so the controller rejected the request that was pending."""
+    made = pair()
+    made.gone(7, 2)
+    made.asked(frozenset({1}))
+    returns(made, 8)
+    made.answered(frozenset({1, 2}), 3, 0)
+    leaves_and_joins(made)
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_replica_whose_connection_ends_while_it_is_proposed_leaves_and_joins(accepted: bool) -> None:
+    made = alone()
+    returns(made, 7)
+    made.asked(frozenset({1, 2}))
+    made.gone(7, 2)
+    returns(made, 8)
+    if not accepted:
+        made.refused(0)
+        assert made.wanted(1000) == {1, 2}
+        made.asked(frozenset({1, 2}))
+        made.answered(frozenset({1, 2}), 2, 1000)
+        assert made.wanted(1000) is None
+        return
+    made.answered(frozenset({1, 2}), 2, 0)
+    leaves_and_joins(made)
+
+
+def test_member_that_this_master_has_not_seen_join_leaves_and_joins() -> None:
+    """A master that takes office again had no connections, so a member may have restarted."""
+    made = SyncSet(1, frozenset({1, 2}), 2, 100, PATIENCE)
+    returns(made, 8)
+    leaves_and_joins(made)
 
 
 def test_a_replica_that_the_controller_does_not_take_keeps_nobody_else_in_or_out() -> None:
@@ -194,7 +268,7 @@ def test_a_replica_that_is_refused_is_asked_for_less_and_less_often() -> None:
     assert made.again_at(0) == -1
     now, pauses = 0, []
     for _ in range(8):
-        made.idle(7, 2, now)
+        made.reported(7, 2, 100, 100, now)
         assert made.wanted(now) == {1, 2, 9}
         made.asked(frozenset({1, 2, 9}))
         made.refused(now)

@@ -93,7 +93,33 @@ class Machine(Struct, frozen=True):
 
 def _counted(sync_set: SyncSet) -> tuple[object, ...]:
     replicas = tuple(sorted((each, found.acked, found.key) for each, found in sync_set._replicas.items()))
-    return sync_set.members, sync_set.set_epoch, sync_set.counted, sync_set.question, sync_set._confirmed, replicas
+    return (
+        sync_set.members,
+        sync_set.set_epoch,
+        sync_set.counted,
+        sync_set.question,
+        sync_set._confirmed,
+        frozenset(sync_set._interrupted),
+        replicas,
+    )
+
+
+def connection_of(machine: Machine) -> int:
+    """Return the key of the connection of a slave to its master. It differs for each start of the slave."""
+    assert machine.standing is not None
+    return int(machine.standing.life.replace(".", ""))
+
+
+def has_connection(sync_set: SyncSet, slave: Machine) -> bool:
+    """Return whether the master has the connection of this start of the slave."""
+    found = sync_set._replicas.get(slave.own_id)
+    return found is not None and slave.standing is not None and found.key == connection_of(slave)
+
+
+def ended(sync_set: SyncSet, replica_id: int) -> bool:
+    """End the connection that a master has of a replica. Return False if it has none."""
+    found = sync_set._replicas.get(replica_id)
+    return found is not None and sync_set.gone(found.key, replica_id)
 
 
 class Question(Struct, frozen=True):
@@ -187,10 +213,11 @@ def first_state(count: int = 3) -> State:
         standing.took(told)
         sync_set = None
         if each == 1:
-            sync_set = SyncSet(1, members, count, 0, PATIENCE)
+            sync_set = SyncSet(1, frozenset({1}), 1, 0, PATIENCE)
+            sync_set.answered(members, count, 0)
             for slave in ids[1:]:
-                sync_set.connected(slave, slave, learner=False, now=0)
-                sync_set.reported(slave, slave, 0, 0, 0)
+                sync_set.connected(int(FIRST_LIFE), slave, learner=False, now=0)
+                sync_set.reported(int(FIRST_LIFE), slave, 0, 0, 0)
         epochs = (Epoch(1, 0),) if each == 1 else ()
         machines.append(Machine(each, f"a{each}", Disk((), epochs, 0, FIRST_LIFE), True, standing, sync_set))
     state = State(tuple(machines), one, ())
@@ -211,7 +238,7 @@ def returning_state() -> State:
         if sync_set is not None:
             sync_set.answered(members, left.in_sync_epoch, 0)
             for slave in (2, 3):
-                sync_set.reported(slave, slave, 1, 1, 0)
+                sync_set.reported(int(FIRST_LIFE), slave, 1, 1, 0)
             sync_set.confirmed(1)
         machines.append(replace(machine, disk=disk))
     state = replace(state, machines=tuple(machines), one=left, told=((0, 1),), sends=1, known=())

@@ -13,7 +13,7 @@ from bolide.replication.switch_frames import Hello, encode_held
 from bolide.replication.switch_master import SwitchMaster
 from bolide.replication.switch_slave import OwnLog, SwitchSlave
 from bolide.replication.sync_set import SyncSet
-from proof.exploration.replicas.machines import Disk, Machine, State, changed
+from proof.exploration.replicas.machines import Disk, Machine, State, changed, connection_of
 
 FILE_SIZE: Final = 64
 RECORD: Final = 1
@@ -63,7 +63,7 @@ def meet(state: State, slave_at: int, master_at: int, records: int) -> State | N
     try:
         session = SwitchSlave(Hello(slave.own_id, wants_held=True), own, slave.standing.epoch, PACE, 0)
         wire.hears(session.hello(0))
-        sync_set.connected(slave.own_id, slave.own_id, learner=False, now=0)
+        sync_set.connected(connection_of(slave), slave.own_id, learner=False, now=0)
         arrived = session.received(wire.answer(), 0)
         if arrived.compare is not None:
             begin, end = arrived.compare
@@ -79,7 +79,7 @@ def meet(state: State, slave_at: int, master_at: int, records: int) -> State | N
                 return None
             disk = _appended(disk, session, record)
             wire.hears(session.say(len(disk.log), 0))
-        sync_set.reported(slave.own_id, slave.own_id, len(disk.log), master.end, 0)
+        sync_set.reported(connection_of(slave), slave.own_id, len(disk.log), master.end, 0)
         disk = _appended(disk, session, wire.news())
     except NotReplicated:
         return None

@@ -23,7 +23,17 @@ from bolide.replication.errors import NotReplicated
 from bolide.replication.standing import Standing, Step, Told
 from bolide.replication.sync_set import SyncSet
 from proof.exploration.replicas.bounds import Bounds
-from proof.exploration.replicas.machines import NAME, NEEDED, PATIENCE, Disk, Machine, Question, State, changed
+from proof.exploration.replicas.machines import (
+    NAME,
+    NEEDED,
+    PATIENCE,
+    Disk,
+    Machine,
+    Question,
+    State,
+    changed,
+    ended,
+)
 from proof.exploration.replicas.meeting import meet
 
 Move = tuple[str, State]
@@ -67,7 +77,7 @@ def _running(state: State, at: int, machine: Machine, bounds: Bounds) -> Iterato
         yield from _asks_for_set(state, at, machine, bounds)
         yield from _notices(state, at, machine)
         for other, slave in enumerate(state.machines):
-            if other != at and _follows(slave, machine):
+            if other != at and follows(slave, machine):
                 for records in (0, 1):
                     met = meet(state, other, at, records)
                     if met is not None:
@@ -173,7 +183,8 @@ def _looked(state: State, at: int) -> State:
         state = taken
     standing.lost()
     after = _led(machine, told(state)) if step is Step.LEAD else replace(machine, sync_set=None, opens_at=None)
-    state = _disconnected(state, machine)
+    if machine.standing is not None and machine.standing._taken is not None:
+        state = _disconnected(state, machine)  # a master may still have the connection of an earlier start
     if after is None:
         return state.with_machine(at, replace(machine, sync_set=None, opens_at=None, standing=standing))
     standing.took(told(state))
@@ -215,7 +226,7 @@ def _counted(state: State, at: int) -> State:
         newer = order.set_epoch > sync_set.set_epoch
         sync_set.answered(order.members, order.set_epoch, 0)
         for each in sync_set.outsiders if newer else ():
-            sync_set.gone(each, each)
+            ended(sync_set, each)
     return settled(state.with_machine(at, replace(machine, sync_set=sync_set)), at)
 
 
@@ -238,7 +249,10 @@ def _asks_for_set(state: State, at: int, machine: Machine, bounds: Bounds) -> It
         yield f"{name} asks for the set {list(asked)}, which takes long to arrive", late
     sync_set = changed(sync_set)
     if decision.after is not None:
+        before = sync_set.members
         sync_set.answered(frozenset(decision.after.in_sync), decision.after.in_sync_epoch, 0)
+        for each in before - sync_set.members:
+            ended(sync_set, each)
     elif decision.code in NOT_TAKEN:
         if state.on_its_way is None:
             sync_set.refused(0)
@@ -265,14 +279,15 @@ def _notices(state: State, at: int, machine: Machine) -> Iterator[Move]:
     """A master notices that a connection has ended."""
     assert machine.sync_set is not None
     for slave in state.machines:
-        if slave.own_id != machine.own_id and not (slave.runs and _follows(slave, machine)):
+        if slave.own_id != machine.own_id and not follows(slave, machine):
             sync_set = changed(machine.sync_set)
-            if sync_set.gone(slave.own_id, slave.own_id):
+            if ended(sync_set, slave.own_id):
                 noticed = state.with_machine(at, replace(machine, sync_set=sync_set))
                 yield f"{_name(machine)} notices that {_name(slave)} is gone", noticed
 
 
-def _follows(slave: Machine, master: Machine) -> bool:
+def follows(slave: Machine, master: Machine) -> bool:
+    """Return whether a running replica is a slave of this master."""
     standing = slave.standing
     if not slave.runs or slave.leads or standing is None or standing._taken is None:
         return False
@@ -284,7 +299,7 @@ def _disconnected(state: State, machine: Machine) -> State:
     for at, master in enumerate(state.machines):
         if master.sync_set is not None and master.own_id != machine.own_id:
             sync_set = changed(master.sync_set)
-            if sync_set.gone(machine.own_id, machine.own_id):
+            if ended(sync_set, machine.own_id):
                 state = state.with_machine(at, replace(master, sync_set=sync_set))
     return state
 

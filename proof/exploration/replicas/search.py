@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from bolide.controller.liveness import steady
 from proof.exploration.replicas.bounds import Bounds
-from proof.exploration.replicas.machines import Machine, State, first_state, returning_state
-from proof.exploration.replicas.moves import moves
+from proof.exploration.replicas.machines import Machine, State, first_state, has_connection, returning_state
+from proof.exploration.replicas.moves import follows, moves
 from proof.exploration.ways import Ways
 
 
@@ -87,6 +87,36 @@ def broken_promises(before: State, state: State) -> Iterator[str]:
             newest = machine.standing is not None and machine.standing.epoch == state.one.master_epoch
             if machine.serves and newest and not _has(machine, offset, record):
                 yield f"{machine.address} serves as the master without record {record}, which was acknowledged"
+    for machine in state.machines:
+        if _at_rest(state, machine):
+            for slave in state.machines:
+                if _is_settled(state, machine, slave) and slave.own_id not in trusted:
+                    yield f"{slave.address} is in sync, and an election would wait for it"
+
+
+def _at_rest(state: State, master: Machine) -> bool:
+    """Return whether this is the newest master, has the set of the controller, and requests no other set."""
+    sync_set, standing, one = master.sync_set, master.standing, state.one
+    return (
+        sync_set is not None
+        and standing is not None
+        and state.on_its_way is None
+        and standing.epoch == one.master_epoch
+        and (sync_set.members, sync_set.set_epoch) == (frozenset(one.in_sync), one.in_sync_epoch)
+        and sync_set.question is None
+        and sync_set.wanted(0) is None
+    )
+
+
+def _is_settled(state: State, master: Machine, slave: Machine) -> bool:
+    """Return whether a member follows this master over the connection of its last start, and the controller hears it."""
+    assert master.sync_set is not None
+    return (
+        slave.own_id in master.sync_set.members
+        and slave.own_id in state.living()
+        and follows(slave, master)
+        and has_connection(master.sync_set, slave)
+    )
 
 
 def _has(machine: Machine, offset: int, record: int) -> bool:

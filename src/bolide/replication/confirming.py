@@ -73,8 +73,7 @@ class EpochSession:
 
     def wanted(self, end: int, now: int) -> int:
         """Return the number of bytes to send now, starting at `next_offset`."""
-        if self._of.waits:
-            self._of.sync_set.looked(self._key, self.replica, end, now)
+        self._of.sync_set.looked(self._key, self.replica, end, now, waits=self._of.waits)
         return self._switch.wanted(self._of.epochs, end, now)
 
     def transfer(self, size: int, now: int) -> bytes:

@@ -2,6 +2,9 @@
 
 Only a member can be elected, so bytes that every member holds survive while one member is alive. The master requests
 every change from the controller. While the request is pending, it requires the acknowledgements of both sets.
+
+A member whose connection ends has to leave the set, although it may be connected again by then: it may have restarted.
+After a restart, the controller elects a replica immediately only once it has joined the set again.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from typing import Final
 from bolide.replication.absences import Absences
 
 NOT_CONFIRMED: Final = -1
+_NOWHERE: Final = 1 << 62
+"""An offset above the end of any log."""
 JOIN_MS: Final = 1000
 """A slave keeps up if it held a recent end of the log within this time. A slave that is counted before it is a member
 must receive the bytes that were confirmed without it within the same time."""
@@ -27,6 +32,8 @@ class _Replica:
     acked: int
     caught_up_at: int
     learner: bool
+    end: int = _NOWHERE
+    """End of the log when it was last compared with `acked`."""
     refusals: int = 0
     """Number of times that the controller has rejected the replica as a member."""
     kept_up_at: int | None = None
@@ -59,6 +66,8 @@ class SyncSet:
         self._least = least
         self._replicas: dict[int, _Replica] = {}
         self._asked: frozenset[int] | None = None
+        self._interrupted = set(members - {own_id})
+        """Members, and proposed members, without a connection that has lasted since they were proposed."""
         self._joining = 0
         """Slave that is counted although it is not a member yet, or 0 if no slave is."""
         self._joining_until = 0
@@ -70,7 +79,10 @@ class SyncSet:
     # -- reports of slaves
 
     def connected(self, key: int, replica_id: int, learner: bool, now: int) -> None:
-        """Register a slave after its handshake. Replaces an older connection of the same slave."""
+        """Register a slave after its handshake. Replaces an older connection of the same slave, as if it had closed."""
+        known = self._replicas.get(replica_id)
+        if known is not None and known.key != key:
+            self._interrupt(replica_id)
         self._replicas[replica_id] = _Replica(key, NOT_CONFIRMED, now, learner)
         if self._absences is not None:
             self._absences.connected(replica_id, now)
@@ -85,23 +97,22 @@ class SyncSet:
         if acked >= sent_when:
             replica.caught_up_at = replica.kept_up_at = now
 
-    def idle(self, key: int, replica_id: int, now: int) -> None:
-        """Record that a slave is caught up at `now`."""
-        replica = self._replicas.get(replica_id)
-        if replica is not None and replica.key == key:
-            replica.caught_up_at = now
-
     def gone(self, key: int, replica_id: int) -> bool:
         """Called when a connection closes. Return False if the slave has a newer connection."""
         replica = self._replicas.get(replica_id)
         if replica is None or replica.key != key:
             return False
         del self._replicas[replica_id]
+        self._interrupt(replica_id)
         if self._absences is not None:
             self._absences.gone(replica_id)
         if replica_id == self._joining:
             self._joining = 0
         return True
+
+    def _interrupt(self, replica_id: int) -> None:
+        if replica_id in self.members or (self._asked is not None and replica_id in self._asked):
+            self._interrupted.add(replica_id)
 
     @property
     def outsiders(self) -> frozenset[int]:
@@ -129,10 +140,17 @@ class SyncSet:
         self._confirmed = max(self._confirmed, reached)
         return self._confirmed
 
-    def looked(self, key: int, replica_id: int, end: int, now: int) -> None:
-        """Called with the durable end of this master's log while sends wait for the members."""
+    def looked(self, key: int, replica_id: int, end: int, now: int, *, waits: bool = True) -> None:
+        """Called with the durable end of this master's log before bytes are sent to a slave. `waits`: whether sends
+        wait for the members."""
         replica = self._replicas.get(replica_id)
-        if self._absences is not None and replica is not None and replica.key == key:
+        if replica is None or replica.key != key:
+            return
+        if replica.acked >= replica.end:
+            # It had the whole log until the log grew.
+            replica.caught_up_at = now
+        replica.end = end
+        if waits and self._absences is not None:
             self._absences.looked(replica_id, replica.acked, end, now, member=replica_id in self.members)
 
     def holders(self, end: int) -> int:
@@ -204,7 +222,8 @@ class SyncSet:
         if replica is None or replica.learner:
             return False
         if replica_id in self.members:
-            return now - replica.caught_up_at <= self._patience
+            keeps_up = replica.acked >= replica.end or now - replica.caught_up_at <= self._patience
+            return keeps_up and replica_id not in self._interrupted
         return replica.acked >= max(self._confirmed, self._epoch_start) and self._may_join(replica_id, now)
 
     def _may_join(self, replica_id: int, now: int) -> bool:
@@ -220,15 +239,6 @@ class SyncSet:
     def expelled(self) -> int:
         """Number of replicas that were expelled for the sum of their absences and have not returned."""
         return 0 if self._absences is None else self._absences.expelled
-
-    def due(self) -> int:
-        """Return when to remove the next member if it does not catch up, or -1 if all keep up."""
-        times = [
-            replica.caught_up_at + self._patience + 1
-            for replica_id, replica in self._replicas.items()
-            if replica_id in self.members
-        ]
-        return min(times, default=-1)
 
     def again_at(self, now: int) -> int:
         """Return when to propose a rejected replica again, or -1 if there is no such replica."""
@@ -259,6 +269,7 @@ class SyncSet:
             for replica_id in members & self._replicas.keys():
                 self._replicas[replica_id].refusals = 0
         self._asked = None
+        self._interrupted &= self.members
         return expelled
 
     def _moved(self, members: frozenset[int], now: int) -> list[str]:
@@ -288,3 +299,4 @@ class SyncSet:
                 replica.not_before = now + min(FIRST_PAUSE_MS << min(replica.refusals, 10), LONGEST_PAUSE_MS)
                 replica.refusals += 1
         self._asked = None
+        self._interrupted &= self.members

@@ -120,6 +120,22 @@ async def test_sends_are_refused_while_too_few_replicas_are_in_sync(tmp_path: Pa
         assert codes_of(await send(first, 2)) == {codes.SYSTEM_ERROR}
 
 
+async def test_member_whose_connection_was_replaced_leaves_and_joins(tmp_path: Path) -> None:
+    """The controller elects a replica immediately only if it has joined the set since it started."""
+    async with controlled(tmp_path) as of:
+        first = await of.start("a")
+        await of.leads(first)
+        await of.start("b")
+        await of.all_in_sync(1, 2)
+        set_epoch = of.controller._controller.sets["broker-a"].value.in_sync_epoch
+        reader, writer = await asyncio.open_connection("127.0.0.1", first.options.replication.ha_listen_port)
+        writer.write(encode_hello(Hello(2)))
+        assert await reader.read(1)
+        await until(lambda: of.controller._controller.sets["broker-a"].value.in_sync_epoch >= set_epoch + 2)
+        await of.all_in_sync(1, 2)
+        writer.close()
+
+
 async def test_a_replica_that_the_controller_does_not_know_keeps_nobody_in_the_set(tmp_path: Path) -> None:
     async with controlled(tmp_path) as of:
         first = await of.start("a")

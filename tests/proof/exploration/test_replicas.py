@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from proof.exploration.__main__ import main
 from proof.exploration.replicas.bounds import Bounds
-from proof.exploration.replicas.machines import State, first_state, returning_state
+from proof.exploration.replicas.machines import State, changed, first_state, returning_state
 from proof.exploration.replicas.meeting import meet
 from proof.exploration.replicas.moves import moves
 from proof.exploration.replicas.search import broken_promises, explore
@@ -54,6 +54,33 @@ def test_a_master_drops_the_connection_of_a_replica_that_may_have_restarted() ->
     restarted = ("a3 is killed, and its master does not notice", "a3 starts with its log cut at 0", "a3 registers")
     state = after(*restarted, "a1 asks who is the master", first=returning_state())
     assert not [text for text, _ in moves(state, Bounds()) if text.startswith("a1 asks for the set")]
+
+
+RESTARTED = (
+    "a2 is killed, and its master does not notice",
+    "a2 starts",
+    "a2 registers",
+    "a2 asks who is the master",
+    "a2 copies 0 of a1",
+    "a1 asks who is the master",
+)
+
+
+def test_a_member_that_restarted_leaves_and_joins() -> None:
+    left = after(*RESTARTED, "a1 asks for the set [1, 3]: SUCCESS")
+    assert left.one.in_sync == (1, 3)
+    joined = after("a2 copies 0 of a1", "a1 asks for the set [1, 2, 3]: SUCCESS", first=left)
+    assert joined.one.replicas[2].joined == joined.one.replicas[2].life
+
+
+def test_a_member_for_which_an_election_would_wait_is_a_finding() -> None:
+    restarted = after(*RESTARTED)
+    machine = restarted.machines[0]
+    assert machine.sync_set is not None
+    forgets = changed(machine.sync_set)
+    forgets._interrupted.clear()
+    without = restarted.with_machine(0, replace(machine, sync_set=forgets))
+    assert "a2 is in sync, and an election would wait for it" in list(broken_promises(restarted, without))
 
 
 def test_a_replica_that_is_trusted_without_a_record_is_a_finding() -> None:
