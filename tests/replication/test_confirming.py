@@ -187,6 +187,27 @@ def test_held_offset_waits_for_as_many_machines_as_sends_need() -> None:
 
 def test_connections_are_found_by_their_replicas() -> None:
     of = made(frozenset({1, 2}))
-    for replica, key in ((2, 10), (3, 11), (3, 12)):
+    for replica, key in ((2, 10), (3, 11), (4, 12)):
         slave(of, replica, key, 100)
-    assert of.connections_of(frozenset({3})) == {11, 12}
+    assert of.connections_of(frozenset({3, 4})) == {11, 12}
+
+
+def test_new_connection_of_a_replica_closes_its_older_one() -> None:
+    of, closed = made(frozenset({1}), needed=2, everybody=False), list[frozenset[int]]()
+    of.close = closed.append
+    slave(of, 2, 10, 100)
+    slave(of, 3, 11, 100)
+    slave(of, 2, 12, 100)
+    assert frozenset({10}) in closed
+    assert of.connections_of(frozenset({2, 3})) == {11, 12}
+
+
+def test_acknowledgement_of_an_older_connection_does_not_count() -> None:
+    of = made(frozenset({1, 2, 3}), needed=3, everybody=False)
+    sent(slave(of, 2, 10, 100), 500)
+    again = of.session(FILE, Pace(), 12, 0)
+    again.received(encode_hello(Hello(2)), 0, 100, 0)  # it has restarted, and may have lost something
+    of.sync_set.answered(frozenset({1, 3}), 8, 0)
+    sent(slave(of, 3, 11, 100), 500)
+    of.holds_back(500, 0)
+    assert of.late(500)

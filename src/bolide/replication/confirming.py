@@ -120,6 +120,10 @@ class EpochSession:
         return self._switch.limited_until(now)
 
 
+def _close_nothing(keys: frozenset[int]) -> None:
+    """Used until `Confirming.close` is set."""
+
+
 class Confirming:
     """Slaves of a master in one epoch. `confirm` returns the current confirm offset."""
 
@@ -145,6 +149,8 @@ class Confirming:
         self.held = 0
         """Offset below which all members of the set, and the brokers required by pending sends, hold the log."""
         self._sessions: dict[int, EpochSession] = {}
+        self.close: Callable[[frozenset[int]], None] = _close_nothing
+        """Closes the connections with these keys. Set by the owner of the connections."""
 
     def session(self, file_size: int, pace: Pace, key: int, now: int) -> EpochSession:
         """Create the session of a slave that has connected."""
@@ -152,9 +158,15 @@ class Confirming:
         return session
 
     def opened(self, key: int, replica: int, learner: bool, now: int) -> None:
-        """Register a slave after its handshake. Raises `NotReplicated` if it has the id of this master."""
+        """Register a slave after its handshake, and close its older connections. Raises `NotReplicated` if it has the
+        id of this master."""
         if replica == self._own_id:
             raise NotReplicated(f"it reports id {replica}, which is the id of the master itself")
+        # Otherwise the reports of an older connection would be ignored, and its slave would never connect again.
+        older = self.connections_of(frozenset({replica})) - {key}
+        for each in older:
+            self.gone(each)
+        self.close(older)
         self.sync_set.connected(key, replica, learner, now)
 
     def heard(self, key: int, replica: int, acked: int, mark: int, now: int) -> None:

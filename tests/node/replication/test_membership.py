@@ -120,6 +120,22 @@ async def test_sends_are_refused_while_too_few_replicas_are_in_sync(tmp_path: Pa
         assert codes_of(await send(first, 2)) == {codes.SYSTEM_ERROR}
 
 
+async def test_new_connection_of_a_replica_closes_its_older_one(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        first = await of.start("a")
+        await of.leads(first)
+        port = first.options.replication.ha_listen_port
+        connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for reader, writer in connections:
+            writer.write(encode_hello(Hello(9)))
+            assert await reader.read(1)
+        async with asyncio.timeout(PATIENCE):
+            while await connections[0][0].read(1000):
+                pass
+        for _, writer in connections:
+            writer.close()
+
+
 async def test_member_whose_connection_was_replaced_leaves_and_joins(tmp_path: Path) -> None:
     """The controller elects a replica immediately only if it has joined the set since it started."""
     async with controlled(tmp_path) as of:

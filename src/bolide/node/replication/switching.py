@@ -202,6 +202,7 @@ class Switching(Service):
             store, confirming, pace, parts.effects, parts.another_turn, parts.clock, parts.log,
             LinkHooks(open_session=lambda key, now: confirming.session(file_size, pace, key, now), woken=self),
         )  # fmt: skip
+        confirming.close = self._slaves.close
         self._confirming = confirming
 
     async def follow(self, told: Told, own_id: int) -> None:
