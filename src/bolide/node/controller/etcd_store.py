@@ -72,7 +72,7 @@ class EtcdStore:
 
     async def lead(self) -> None:
         """Wait until this controller is the leader. After an unknown result, first query etcd for the leader and make
-        pending transactions fail."""
+        pending transactions fail. Raises `StoreUnavailable`."""
         if self._in_doubt:
             async with self._looking:
                 await self._look()
@@ -195,7 +195,10 @@ class EtcdStore:
             raise LeadershipLost(f"{key} changes while this controller enters the group")
 
     async def _look(self) -> None:
-        """Read the leader, or become the leader if there is none."""
+        """Read the leader, or become the leader if there is none. Raises `StoreUnavailable` without a lease."""
+        if not self._lease:
+            # A key with lease 0 would never expire, so no controller could become the leader again.
+            raise StoreUnavailable("etcd is unavailable: this controller has no lease until etcd grants one")
         key = self._leader
         reads = [read_op(key), read_op(f"{self._root}members/")]
         done = await self._etcd.txn([created_at(key, 0)], [put_op(key, self._named, self._lease), *reads], reads)
