@@ -122,6 +122,7 @@ def test_a_death_at_any_call_ends_before_or_after_the_cut(cut_power: int | None)
         else:
             made.power_cut(cut_power)
         outcomes.add(int(made.store.end_offset))
+        assert {data for name, data in copies_of(made).items() if not name.endswith(".part")} <= {before[end:]}
         if made.store.end_offset == whole:
             assert not done
             assert log_of(made) == before
@@ -140,7 +141,7 @@ def test_a_start_that_dies_while_it_finishes_the_cut_is_finished_by_the_next() -
     of = machine()
     before, end = log_of(of), ends(of)[2]
     kept = kept_of(of, end)
-    of.files.stop_after = of.files.calls + 12
+    of.files.stop_after = of.files.calls + 14
     with pytest.raises(Stopped):
         RawLog(of.store).cut(end, of.now)
     of.files.process_crash()
@@ -227,7 +228,62 @@ def test_truncated_bytes_are_copied_and_only_the_newest_copies_remain() -> None:
     assert all(name.endswith(f"-{stop:020}") for name in copies)
 
 
-@pytest.mark.parametrize("call", ["datasync", "write_at", "make_dir"])
+def with_copies(of: Machine, count: int, begin: int) -> dict[str, bytes]:
+    """Truncate the log to `begin` several times; return the copies by name."""
+    for _ in range(count):
+        of.turn()
+        of.now += 1
+        RawLog(of.store).cut(begin, of.now)
+    return copies_of(of)
+
+
+def copies_of(of: Machine) -> dict[str, bytes]:
+    folder = of.store.log_cut.folder
+    return {name: of.files.read_file(f"{folder}/{name}") or b"" for name in sorted(of.files.list_dir(folder))}
+
+
+@pytest.mark.parametrize("call", ["datasync", "write_at", "rename"])
+def test_failed_copies_are_deleted_and_displace_no_complete_one(call: str) -> None:
+    made = machine()
+    end = len(log_of(made))
+    complete = with_copies(made, COPIES - 1, end)
+    made.turn()
+    for _ in range(COPIES + 3):
+        made.now += 1
+        made.files.fail_next(call)
+        with pytest.raises(FileFailed):
+            RawLog(made.store).cut(end, made.now)
+        assert copies_of(made) == complete
+    RawLog(made.store).cut(end, made.now)
+    assert complete.items() <= copies_of(made).items()
+    assert len(copies_of(made)) == COPIES
+
+
+def test_copy_is_the_newest_one_though_the_clock_was_set_back() -> None:
+    made = machine()
+    end = len(log_of(made))
+    before = with_copies(made, COPIES, end)
+    made.turn()
+    tail = log_of(made)[end:]
+    RawLog(made.store).cut(end, made.now - 3_600_000)
+    copies = copies_of(made)
+    assert list(copies)[:-1] == list(before)[1:]
+    assert copies[list(copies)[-1]] == tail
+
+
+def test_incomplete_copy_of_a_crash_is_deleted_and_files_of_others_are_kept() -> None:
+    made = machine()
+    end, folder = len(log_of(made)), made.store.log_cut.folder
+    with_copies(made, 1, end)
+    for name in (f"20990101000000000-{0:020}.part", "00000-notes"):
+        made.files.write_file(f"{folder}/{name}", b"1")
+    copies = with_copies(made, COPIES, end)
+    assert "00000-notes" in copies
+    assert len(copies) == COPIES + 1
+    assert not any(name.endswith(".part") for name in copies)
+
+
+@pytest.mark.parametrize("call", ["datasync", "write_at", "make_dir", "rename"])
 def test_log_is_not_truncated_if_the_copy_fails(call: str) -> None:
     made = machine()
     before, end = log_of(made), ends(made)[2]

@@ -8,6 +8,7 @@ to a folder next to the log.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +18,7 @@ from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, OFFSET_PHYSICAL
 from bolide.store.background.maintenance import Maintenance
 from bolide.store.background.reput import Reput
-from bolide.store.disk.copies import copy_bytes
+from bolide.store.disk.copies import PART, copy_bytes
 from bolide.store.disk.jobs import SyncDerived
 from bolide.store.errors import NotTheLog, ServiceNotAvailable, StoreDamaged
 from bolide.store.index.index_service import IndexService
@@ -29,6 +30,9 @@ NAME: Final = "cutLog"
 _CHUNK: Final = 1024 * 1024
 COPIES: Final = 16
 """Maximum number of copies; the oldest ones are deleted."""
+_TIME_DIGITS: Final = 17
+_COPY: Final = re.compile(rf"\d{{{_TIME_DIGITS}}}-\d{{20}}")
+"""Names of complete copies."""
 
 
 class LogCut:
@@ -89,11 +93,16 @@ class LogCut:
         files.make_dir(folder)
         files.sync_dir(self._root)
         begin, stop = max(end, int(log.segments.min_offset)), int(log.end_offset)
+        names = files.list_dir(folder)
+        for name in names:
+            if name.endswith(PART):  # a crash left it
+                files.remove(f"{folder}/{name}")
+        copies = sorted(name for name in names if _COPY.fullmatch(name))
         # A crash here leaves an incomplete copy and the whole log.
-        path = f"{folder}/{files.local_time(now)}-{begin:020}"
-        copy_bytes(files, log.segments.read, path, begin, stop)
-        for name in sorted(files.list_dir(folder))[:-COPIES]:
-            files.remove(f"{folder}/{name}")
+        name = f"{_time_after(copies, files.local_time(now))}-{begin:020}"
+        copy_bytes(files, log.segments.read, f"{folder}/{name}", begin, stop)
+        for old in [*copies, name][:-COPIES]:
+            files.remove(f"{folder}/{old}")
         files.sync_dir(folder)
 
     def run(self, end: int, now: int) -> None:
@@ -180,3 +189,8 @@ class LogCut:
         # If power fails before this is durable, the truncation is repeated. So no record may be appended before that.
         self._files.remove(f"{self._root}/{NAME}")
         self._files.sync_dir(self._root)
+
+
+def _time_after(copies: list[str], time: str) -> str:
+    """Return the time for the name of the next copy: later than the newest one, even if the clock was set back."""
+    return max(time, f"{int(copies[-1][:_TIME_DIGITS]) + 1:0{_TIME_DIGITS}}") if copies else time
