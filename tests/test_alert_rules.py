@@ -3,12 +3,14 @@ those of ordinary operation."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
+from proof.kit.waiting import PATIENCE
 from tests.optional_programs import needed
 from tests.promtool import RULES, judged
 
@@ -209,6 +211,24 @@ def test_rules_fire_and_are_silent(promtool: str, tmp_path: Path) -> None:
     cases = [(alert, series, True) for alert, (firing, _) in CASES.items() for series in firing]
     cases += [(alert, series, False) for alert, (_, silent) in CASES.items() for series in silent]
     assert checked(promtool, tmp_path, cases) == ""
+
+
+def test_settings_and_rules_have_only_fields_of_prometheus(promtool: str, tmp_path: Path) -> None:
+    def check() -> subprocess.CompletedProcess[str]:
+        command = [promtool, "check", "config", str(tmp_path / "prometheus.yml")]
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    for source in RULES.parent.glob("*.yml"):
+        (tmp_path / source.name).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    done = check()
+    assert done.returncode == 0 and f"{len(CASES)} rules found" in done.stdout, done.stdout + done.stderr
+    for name, after in (("prometheus.yml", "global:\n"), ("alerts.yml", "  - name: bolide\n")):
+        file = tmp_path / name
+        text = file.read_text(encoding="utf-8")
+        unknown = "  not_a_field: x\n" if name == "prometheus.yml" else "    not_a_field: x\n"
+        file.write_text(text.replace(after, after + unknown), encoding="utf-8")
+        assert "not_a_field" in check().stderr
+        file.write_text(text, encoding="utf-8")
 
 
 def test_a_case_that_does_not_hold_is_found(promtool: str, tmp_path: Path) -> None:
