@@ -208,6 +208,9 @@ def test_state_from_brokers_is_bounded() -> None:
     assert "maxBrokerSets" in str(seat.ask(codes.CONTROLLER_APPLY_BROKER_ID, more).remark)
     long = CLUSTER | {"appliedBrokerId": "2", "registerCheckCode": "x" * 1025}
     assert "registerCheckCode" in str(seat.ask(codes.CONTROLLER_APPLY_BROKER_ID, long).remark)
+    before = seat.one()
+    assert "brokerAddress" in str(seat.register(1, where="x" * 1025).remark)
+    assert seat.one() is before, "each decision about the set would store it"
 
 
 @pytest.mark.parametrize("code", [codes.CONTROLLER_APPLY_BROKER_ID, codes.CONTROLLER_REGISTER_BROKER])

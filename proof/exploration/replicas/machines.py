@@ -175,7 +175,10 @@ class State(Struct, frozen=True):
 
     def office(self) -> Office | None:
         """Return the last office of the set, as far as the controller knows (`Liveness.office`)."""
-        return None if self.one.office is None else with_report(self.one.office, self.reported)
+        office, told = self.one.office, self.reported
+        if office is None or told is None or (told.master, told.epoch) != (office.master, office.epoch):
+            return office
+        return with_report(office, told)
 
     def heard(self, machine: Machine) -> State:
         """Return the state in which the controller has heard a heartbeat of this machine."""

@@ -281,6 +281,14 @@ def not_a_sign_of(one: ReplicaSet, broker_id: int, address: str, life: str) -> s
     return stranger_as(one, broker_id, life)
 
 
+def leads(one: ReplicaSet, broker_id: int, claims: Claims) -> bool:
+    """Return whether a broker that claims to be the master of an epoch is the master of the current one. Its token was
+    checked by `not_a_sign_of`. A broker of RocketMQ has no token and claims nothing."""
+    replica = one.replicas.get(broker_id)
+    current = (one.master, one.master_epoch) == (broker_id, claims.leads)
+    return current and replica is not None and replica.life != ""
+
+
 def register(
     one: ReplicaSet | None, living: Living, header: RegisterBrokerToControllerRequestHeader, claims: Claims = NO_CLAIMS
 ) -> SetDecision:

@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from bolide.controller.replica_set import Office, ReplicaSet
 from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
-from bolide.remoting.replica_claims import Claims
+from bolide.remoting.replica_claims import NOT_KNOWN, Claims
 
 HEARTBEAT_TIMEOUT_MS: Final = 10_000
 """Heartbeat timeout of a broker that does not specify one."""
@@ -26,6 +24,14 @@ class Identity(NamedTuple):
     cluster: str
     name: str
     broker_id: int
+
+
+class Term(NamedTuple):
+    """One start of a broker as the master of an epoch, as claimed by the broker."""
+
+    who: Identity
+    epoch: int
+    life: str
 
 
 class Heartbeat:
@@ -56,17 +62,22 @@ class Liveness:
     def __init__(self, most: int) -> None:
         self._most = most
         self._heard: dict[Identity, Heartbeat] = {}
-        self._masters: dict[tuple[str, str], Office] = {}
-        """Last report of each master, by cluster and set. Kept after the master has failed."""
+        self._reports: dict[Term, Office] = {}
+        """Last report of each master, least recent first. Kept after the master has failed. A controller that does not
+        lead cannot check a claim, so it keeps all of them, and `office` selects the right one."""
+        self._numbers: dict[tuple[Identity, str], int] = {}
+        """Number of the last heartbeat of each start of a broker, least recent first."""
 
     def heard(
         self, channel_id: int, header: BrokerHeartbeatRequestHeader, broker_id: int, claims: Claims, now: int
-    ) -> bool:
-        """Record a heartbeat. Return False if the broker is new and the table is full."""
+    ) -> str:
+        """Record a heartbeat. Return why it does not count, or "" if it does."""
         who = Identity(header.cluster_name, header.broker_name, broker_id)
         found = self._heard.get(who)
         if found is None and len(self._heard) >= self._most:
-            return False
+            return "more brokers than maxBrokers send heartbeats"
+        if not self._is_new((who, claims.life), claims.number):
+            return f"heartbeat {claims.number} of broker {broker_id} or a later one has arrived already"
         if found is None or found.channel_id != channel_id or found.life != claims.life:
             # A new connection may be from a new process, whose log may differ.
             found = self._heard[who] = Heartbeat(channel_id, now)
@@ -78,17 +89,27 @@ class Liveness:
         found.epoch = -1 if header.epoch is None else header.epoch
         found.max_offset = -1 if header.max_offset is None else header.max_offset
         if claims.leads >= 0:
-            self._reported((who.cluster, who.name), Office(broker_id, claims.leads, claims.confirmed, claims.synced))
+            self._reported(Term(who, claims.leads, claims.life), claims)
+        return ""
+
+    def _is_new(self, start: tuple[Identity, str], number: int) -> bool:
+        """Return whether a heartbeat is later than all others of this start of a broker. A broker without numbers
+        cannot be checked."""
+        last = self._numbers.get(start, NOT_KNOWN)
+        if number <= last:
+            return number == last == NOT_KNOWN
+        self._numbers.pop(start, None)
+        if len(self._numbers) >= self._most:
+            del self._numbers[next(iter(self._numbers))]
+        self._numbers[start] = number
         return True
 
-    def _reported(self, place: tuple[str, str], told: Office) -> None:
-        known = self._masters.get(place)
-        if known is None and len(self._masters) >= self._most:
-            del self._masters[next(iter(self._masters))]
-        if known is not None and (known.master, known.epoch) == (told.master, told.epoch):
-            told = replace(told, confirmed=max(told.confirmed, known.confirmed))
-        if known is None or told.epoch >= known.epoch:
-            self._masters[place] = told
+    def _reported(self, term: Term, claims: Claims) -> None:
+        known = self._reports.pop(term, None)
+        if known is None and len(self._reports) >= self._most:
+            del self._reports[next(iter(self._reports))]
+        confirmed = claims.confirmed if known is None else max(claims.confirmed, known.confirmed)
+        self._reports[term] = Office(term.who.broker_id, term.epoch, confirmed, claims.synced)
 
     def joined(self, one: ReplicaSet, broker_ids: Iterable[int]) -> None:
         """Called when replicas have joined the in-sync set, so that they hold everything that the set has confirmed."""
@@ -104,7 +125,11 @@ class Liveness:
             if one.master is None:
                 return None
             office = Office(one.master, one.master_epoch)
-        return with_report(office, self._masters.get((one.cluster, one.name)))
+        master = one.replicas.get(office.master)
+        if master is None or not master.life:  # a broker of RocketMQ reports nothing
+            return office
+        who = Identity(one.cluster, one.name, office.master)
+        return with_report(office, self._reports.get(Term(who, office.epoch, master.life)))
 
     def alive_in(self, one: ReplicaSet, now: int) -> dict[int, Heartbeat]:
         """Return the live replicas of a set, by id in ascending order."""
@@ -135,11 +160,8 @@ class Liveness:
 
 
 def with_report(office: Office, told: Office | None) -> Office:
-    """Return the last report of a master if it is from the same office and has a higher confirm offset, otherwise the
-    stored office."""
-    if told is None or (told.master, told.epoch) != (office.master, office.epoch):
-        return office
-    return told if told.confirmed > office.confirmed else office
+    """Return the last report from the same office if it has a higher confirm offset, otherwise the stored office."""
+    return told if told is not None and told.confirmed > office.confirmed else office
 
 
 def steady(one: ReplicaSet, broker_id: int, heartbeat: Heartbeat) -> bool:

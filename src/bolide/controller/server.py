@@ -39,7 +39,7 @@ from bolide.remoting.headers.controller import (
     RegisterBrokerToControllerRequestHeader,
 )
 from bolide.remoting.headers.namesrv import BrokerHeartbeatRequestHeader
-from bolide.remoting.replica_claims import claims_of
+from bolide.remoting.replica_claims import NOT_KNOWN, claims_of
 from bolide.remoting.request_routes import ORDINARY, Kind, RawRoute, RequestTable, Route, Row
 from bolide.remoting.unsupported import unsupported
 
@@ -287,8 +287,10 @@ class Controller:
             why := decisions.not_a_sign_of(known.value, header.broker_id, header.broker_addr, claims.life)
         ):
             return make_response(command, codes.CONTROLLER_INVALID_REQUEST, why)
-        if not self.live.heard(channel_id, header, header.broker_id, claims, now):
-            return make_response(command, codes.SYSTEM_ERROR, "more brokers than maxBrokers send heartbeats")
+        if self._loaded and (known is None or not decisions.leads(known.value, header.broker_id, claims)):
+            claims = claims._replace(leads=NOT_KNOWN)
+        if why := self.live.heard(channel_id, header, header.broker_id, claims, now):
+            return make_response(command, codes.SYSTEM_ERROR, why)
         return make_response(command, codes.SUCCESS, "Heart beat success")
 
     def on_alter(self, channel_id: int, command: Command, header: AlterSyncStateSetRequestHeader, now: int) -> Answer:
@@ -316,6 +318,8 @@ class Controller:
     ) -> Answer:
         """Handle CONTROLLER_REGISTER_BROKER."""
         name = named(header.broker_name, "brokerName", command)
+        if header.broker_address:
+            named(header.broker_address, "brokerAddress", command)
         claims = claims_of(command.ext())
         return self._open(command, name, lambda one, at: decisions.register(one, self._living(one, at), header, claims))
 

@@ -15,6 +15,7 @@ _BEFORE: Final = "bolideLifeBefore"
 _LEADS: Final = "bolideLeads"
 _CONFIRMED: Final = "bolideConfirmed"
 _SYNCED: Final = "bolideSynced"
+_NUMBER: Final = "bolideBeat"
 _MOST: Final = 128
 """Maximum length of a life token in characters."""
 NOT_KNOWN: Final = -1
@@ -34,13 +35,16 @@ class Claims(NamedTuple):
     """Log offset below which all in-sync replicas have the log. Sent by a master whose sends wait for them."""
     synced: bool = False
     """Whether the log below `confirmed` is on the master's disk before it is acknowledged."""
+    number: int = NOT_KNOWN
+    """Number of a heartbeat, which grows by one from heartbeat to heartbeat of a start. So a recorded heartbeat is not a
+    sign of life."""
 
     def to_ext(self) -> dict[str, str]:
         """Return the fields to send."""
         ext = {_LIFE: self.life} if self.life else {}
         if self.before:
             ext[_BEFORE] = self.before
-        for key, value in ((_LEADS, self.leads), (_CONFIRMED, self.confirmed)):
+        for key, value in ((_LEADS, self.leads), (_CONFIRMED, self.confirmed), (_NUMBER, self.number)):
             if value >= 0:
                 ext[key] = str(value)
         if self.synced:
@@ -59,6 +63,7 @@ def claims_of(ext: Mapping[str, str]) -> Claims:
         _number(ext, _LEADS),
         _number(ext, _CONFIRMED),
         ext.get(_SYNCED) == "true",
+        _number(ext, _NUMBER),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,10 +29,15 @@ class Answering(Controllers):
     def __init__(self, *answers: int) -> None:
         super().__init__(("127.0.0.1:1",), THE_WORLD, None, None)
         self.answers = list(answers)
+        self.asked: list[dict[str, str]] = []
         self.members: list[int] = []
         self.set_epoch = 0
 
+    def beat(self, ext: dict[str, str]) -> None:
+        self.asked.append(ext)
+
     async def ask(self, code: int, ext: dict[str, str], body: bytes = b"") -> Command:
+        self.asked.append(ext)
         if code == codes.CONTROLLER_GET_SYNC_STATE_DATA:
             return make_response(make_request(code, 0, ext), codes.SUCCESS, body=encode_body(BrokerReplicasInfo()))
         state = {"masterBrokerId": "1", "masterAddress": "127.0.0.1:2", "masterEpoch": "1"}
@@ -47,6 +53,7 @@ class Part:
         self.sync_set.connected(7, 2, False, 0)
         self.sync_set.reported(7, 2, 100, 100, 0)
         self.disconnected: list[frozenset[int]] = []
+        self.confirmed = 100
 
     async def lead(self, told: Told, own_id: int) -> None:
         """Never asked for."""
@@ -70,13 +77,13 @@ class Part:
         self.disconnected.append(replicas)
 
     def stands(self) -> tuple[int, int, int]:
-        return 100, 100, 1
+        return 100, self.confirmed, 1
 
 
-def membership(folder: Path, part: Part, controllers: Controllers) -> Membership:
+def membership(folder: Path, part: Part, controllers: Controllers, **more: Any) -> Membership:
     identity = BrokerIdentity(SimulatedFiles(), "/store/brokerIdentity", "DefaultCluster", "broker-a")
     made = Membership(
-        options(folder), "127.0.0.1:2", THE_WORLD, identity, controllers, part, lambda error: None,
+        options(folder, **more), "127.0.0.1:2", THE_WORLD, identity, controllers, part, lambda error: None,
         logging.getLogger("test"),
     )  # fmt: skip
     made.standing = Standing(1)
@@ -126,3 +133,25 @@ async def test_a_replica_that_left_the_set_reports_again(tmp_path: Path) -> None
     controllers.members, controllers.set_epoch = [1], 2
     assert await membership(tmp_path, part, controllers)._set.alter() == ""
     assert part.disconnected == [frozenset({2})]
+
+
+@pytest.mark.parametrize(("members", "confirmed"), [({1}, "100"), ({1, 2}, "80")])
+async def test_master_takes_office_with_what_its_set_has_confirmed(
+    tmp_path: Path, members: set[int], confirmed: str
+) -> None:
+    """A master that resigned takes office again with the members that it had; they may lack the end of its log."""
+    part, controllers = Part(), Answering(codes.SUCCESS)
+    part.confirmed = 80
+    waits = {"enable_controller_mode": True, "all_ack_in_sync_state_set": True, "controller_addr": "127.0.0.1:1"}
+    member = membership(tmp_path, part, controllers, **waits, namesrv_addr="127.0.0.1:3")
+    await member._take_office(Told(1, "127.0.0.1:2", 1, frozenset(members), 1))
+    assert controllers.asked[-1]["bolideConfirmed"] == confirmed
+
+
+async def test_heartbeats_are_numbered(tmp_path: Path) -> None:
+    """So a controller ignores recorded ones."""
+    controllers = Answering()
+    member = membership(tmp_path, Part(), controllers)
+    for _ in range(3):
+        member._beat()
+    assert [ext["bolideBeat"] for ext in controllers.asked] == ["1", "2", "3"]

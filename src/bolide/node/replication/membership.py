@@ -64,6 +64,8 @@ class Membership:
         """Set once this broker is master or slave."""
         self._tasks: list[asyncio.Task[None]] = []
         self._said = ""
+        self._beats = 0
+        """Number of the last heartbeat."""
         self._silent = False
         """Whether the disk hangs. Without heartbeats, no controller elects this broker."""
 
@@ -191,12 +193,14 @@ class Membership:
     async def _take_office(self, told: Told) -> None:
         """Register as the new master before this replica confirms anything alone.
 
-        Until then the controller can elect another member. The request also contains the end of this log: if this
-        broker later returns with a shorter log, it lacks confirmed bytes. A controller of RocketMQ treats the request
-        as a registration. Raises `NoController`.
+        Until then the controller can elect another member. The request also contains the confirm offset of a master
+        alone, which is the end of this log: if this broker later returns with a shorter log, it lacks confirmed bytes.
+        A master that takes office again may have other members, which may lack the end. A controller of RocketMQ treats
+        the request as a registration. Raises `NoController`.
         """
-        end, _, _ = self._part.stands()
-        claims = self._requests.claims_of_master(self.standing.life, told.epoch, end)
+        end, confirmed, _ = self._part.stands()
+        alone = told.members <= {self.standing.own_id}
+        claims = self._requests.claims_of_master(self.standing.life, told.epoch, end if alone else min(end, confirmed))
         await self._requests.register(self.standing.own_id, claims)
 
     async def _told(self) -> Told:
@@ -267,7 +271,8 @@ class Membership:
         claims = Claims(standing.life)
         if standing.leads:
             claims = self._requests.claims_of_master(standing.life, standing.epoch, min(end, confirmed))
-        self._requests.beat(standing.own_id, stands, claims)
+        self._beats += 1
+        self._requests.beat(standing.own_id, stands, claims._replace(number=self._beats))
 
     async def _find_leader(self) -> None:
         while True:
