@@ -122,7 +122,7 @@ async def test_file_store_warns_of_low_availability(tmp_path: Path, caplog: pyte
     caplog.set_level(logging.WARNING)
     async with controller(tmp_path):
         pass
-    assert "it is not highly available" in caplog.text
+    assert "it is not highly available. While it is down, no master is elected" in caplog.text
 
 
 async def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:

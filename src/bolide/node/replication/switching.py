@@ -120,16 +120,21 @@ class Switching(Service):
     async def lead(self, told: Told, own_id: int) -> None:
         """Become the master of an epoch. Raises `NotReplicated`, `FileFailed` and `BolideError`, without serving."""
         self._begins = True
+        confirmed = -1
         try:
+            # Also between two epochs of this master: until the new one is open, no other broker confirms new records.
+            await self.lose()
+            confirmed = int(self._store.replicated_offset)
             await self._lead(told, own_id)
         finally:
             self._begins = False
+            if self._slaves is None and confirmed >= 0:
+                # As a slave, this broker must not dispatch records that its next master may lack.
+                self._store.replicated_offset = confirmed
 
     async def _lead(self, told: Told, own_id: int) -> None:
         node, store, log = self.node, self._store, self._parts.log
         log.info("becoming the master of epoch %d", told.epoch)
-        # Also between two epochs of this master: until the new one is open, no other broker confirms new records.
-        await self.lose()
         self._raw.lead()
         store.replicated_offset = -1
         await self._until(lambda: self._all_kept() and store.dispatched_offset >= store.confirm_offset)
