@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
+from bolide.controller.liveness import steady
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.node.broker import BrokerNode
 from bolide.node.controller.etcd_store import EtcdStore
@@ -33,6 +34,8 @@ LOOK_AT_MASTERS_S: Final = 0.05
 PATIENT_LOOK_S: Final = 0.25
 PATIENT_SUPERVISOR_S: Final = 2.5
 COMPLETE_S: Final = 120.0
+STEADY_S: Final = 30.0
+"""Time until the members of a whole set that restarted have left and joined."""
 PORT: Final = 9877
 BROKER: Final[dict[str, Value]] = {
     "enable_controller_mode": True,
@@ -66,6 +69,7 @@ TWO_MASTERS: Final = "in an epoch one machine leads"
 TWO_ACKNOWLEDGE: Final = "in an epoch one machine acknowledges"
 TRUNCATED: Final = "a member keeps what its set has confirmed"
 TWO_LEADERS: Final = "one controller leads at a time"
+WAITS: Final = "a whole set replaces a lost master immediately"
 
 
 class ControlledReplicas(Replicas):
@@ -233,6 +237,16 @@ class ControlledReplicas(Replicas):
             return 0
         return membership.standing.own_id
 
+    def _is_steady(self, name: str) -> bool:
+        """Return whether a set is whole, and the leading controller can elect each of its members immediately."""
+        for controller in map(self._cluster.nodes.get, self._faults.controllers):
+            if isinstance(controller, ControllerNode) and name in controller._controller.sets:
+                one = controller._controller.sets[name].value
+                alive = controller._controller.live.alive_in(one, controller._clock.now())
+                ready = [each for each in one.in_sync if each in alive and steady(one, each, alive[each])]
+                return self.whole(name) and len(ready) == len(one.in_sync) == len(self.sets[name])
+        return False
+
     async def watch(self) -> None:
         """Look who leads, and from time to time at every slave."""
         next_look = 0.0
@@ -348,6 +362,12 @@ class ControlledReplicas(Replicas):
                 await self._cluster.until(partial(self.whole, name), f"{name} is whole", COMPLETE_S)
             except AssertionError:
                 self.findings.append(Finding("a set is whole when faults end", f"{name}: {self._standing(name)}"))
+                continue
+            try:
+                await self._cluster.until(partial(self._is_steady, name), f"{name} has only steady members", STEADY_S)
+            except AssertionError:
+                text = f"an election of {name} would wait for a member that restarted: {self._standing(name)}"
+                self.findings.append(Finding(WAITS, text))
         for name in self.sets:
             self._look_at_master(name)
             await asyncio.gather(*(self._converge_one(name, node, tables) for node in self._slaves(name)))
