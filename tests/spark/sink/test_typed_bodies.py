@@ -46,6 +46,17 @@ AVRO = {
     "body.format": "avro",
     "body.schema": json.dumps({"type": "record", "name": "R", "fields": FIELDS}),
 }
+MOMENT = {"type": "long", "logicalType": "timestamp-micros"}
+TIMES = [
+    {"name": "at", "type": MOMENT},
+    {"name": "all", "type": {"type": "array", "items": MOMENT}},
+    {"name": "named", "type": {"type": "map", "values": MOMENT}},
+]
+MOMENTS = {
+    **BASE,
+    "body.format": "avro",
+    "body.schema": json.dumps({"type": "record", "name": "M", "fields": TIMES}),
+}
 
 
 def struct(**fields: DataType) -> StructType:
@@ -169,3 +180,21 @@ def test_large_bodies_of_several_batches_keep_their_row_numbers() -> None:
     assert len(found) > 1
     assert [one.row for one in refused] == [2]
     assert "it lacks the field text" in refused[0].reason
+
+
+@pytest.mark.parametrize("zone", ["GMT+8", "UTC-03:30", "Z", "CST", "Asia/Tokyo"])
+@pytest.mark.parametrize("options", [JSON, MOMENTS], ids=["json", "avro"])
+def test_bodies_have_the_same_times_in_each_zone_of_spark(options: dict[str, str], zone: str) -> None:
+    def bodies(time: str) -> list[bytes]:
+        at = pa.timestamp("us", time)
+        kind = pa.struct([("at", at), ("all", pa.list_(at)), ("named", pa.map_(pa.string(), at))])
+        # The second row is beyond the years of Python in UTC alone, and the third in a zone of the east alone.
+        rows = [(1_793_000_000_123_456, 5), (253_402_300_800_000_000, 0), (253_402_300_799_000_000, 0), (-500, -1)]
+        values = [{"at": first, "all": [first, second], "named": [("k", second)]} for first, second in rows]
+        batch = pa.record_batch({"body": pa.array(values, kind), "deliver_time": pa.array([None] * 4, at)})
+        found, refused = rows_of(options, batch.slice(0))
+        assert [one.row for one in refused] == [1]
+        assert "it has a time that is beyond the years 1 to 9999" in refused[0].reason
+        return [message.body for one in found for message in decode_batch(bytes(one.bytes()))]
+
+    assert bodies(zone) == bodies("UTC")

@@ -145,6 +145,26 @@ def test_typed_bodies_are_read_with_the_options_of_the_write(
         assert sorted(row.id for row in found if not row.rates) == [0, 2]
 
 
+@pytest.mark.versions
+@pytest.mark.parametrize("zone", ["GMT+8", "America/Santiago"])
+def test_times_in_typed_bodies_do_not_depend_on_the_zone_of_the_session(
+    spark: Any, bolide_broker: Broker, zone: str
+) -> None:
+    bolide_broker.create_topic("Out")
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        at = "timestamp_millis(1793000000123)"
+        rows = spark.range(1).selectExpr(f"struct({at} AS at, array({at}) AS all) AS body")
+        typed = {"namesrv": bolide_broker.namesrv_addr, "topic": "Out", "body.format": "json"}
+        rows.write.format("rocketmq").mode("append").options(**typed).save()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    (body,) = bodies(bolide_broker.namesrv_addr, "Out")
+    text = "2026-10-26T07:33:20.123000Z"
+    assert json.loads(body) == {"at": text, "all": [text]}
+
+
 def test_the_program_of_the_page(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:
     from tests.page_programs import program
 

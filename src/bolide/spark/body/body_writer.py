@@ -44,7 +44,8 @@ class BodyWriter:
 
     def bodies(self, structs: pa.StructArray) -> tuple[Any, dict[int, UnfitRow]]:
         """Return a binary array with the bodies, and the rows that do not fit by index. A row that is null or does not
-        fit has no body."""
+        fit has no body. Times with a zone must be in UTC (`in_utc`), because Python does not know every zone of Spark.
+        """
         found: list[bytes | None] = []
         unfit: dict[int, UnfitRow] = {}
         for row, values in enumerate(_rows(structs)):

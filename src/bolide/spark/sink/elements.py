@@ -21,7 +21,7 @@ from bolide.layout.limits import MAX_PROPERTIES_LENGTH
 from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
 from bolide.spark.sink.messages import MAX_BODY, Outgoing, Refusal, RowOrigin, RowReader, Task
 from bolide.spark.sink.property_texts import PropertyTexts, whole
-from bolide.spark.times import milliseconds_of
+from bolide.spark.times import in_utc, milliseconds_of
 
 if TYPE_CHECKING:
     from bolide.spark.body.body_writer import BodyWriter, UnfitRow
@@ -115,7 +115,7 @@ class ElementReader:
         if self._bodies is None:
             yield from self._pieces(readable(batch), {})
             return
-        for piece in _pieces(batch):  # first, because encoded bodies may be longer than their columns
+        for piece in _pieces(in_utc(batch)):  # first, because encoded bodies may be longer than their columns
             encoded, unfit = _encoded(piece, self._bodies)
             yield from self._pieces(readable(encoded), {self._rows + place: row for place, row in unfit.items()})
 
