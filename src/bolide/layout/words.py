@@ -11,6 +11,8 @@ from typing import Final
 
 KEY_SEPARATOR: Final = " "
 TAG_SEPARATOR: Final = "||"
+ALL_TAGS: Final = "*"
+"""Expression that selects all messages, also without a tag."""
 _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))
 
 
@@ -27,3 +29,17 @@ def java_trim(text: str) -> str:
 def split_tags(text: str) -> list[str]:
     """Return the tags of an expression such as ``TagA || TagB``, in their order."""
     return [tag for tag in map(java_trim, text.split(TAG_SEPARATOR)) if tag]
+
+
+def tag_fault(tag: str) -> str:
+    """Return why the expression `tag` does not select the messages with this tag, and what to do, or "" if it does.
+
+    RocketMQ's producers and brokers accept all tags, so stored messages may have such a tag.
+    """
+    if TAG_SEPARATOR in tag:
+        return f"contains {TAG_SEPARATOR}, which separates the tags of a subscription: a message has one tag"
+    if java_trim(tag) != tag:
+        return "begins or ends with a blank or control character, which a subscription removes: remove it"
+    if tag == ALL_TAGS:
+        return "is the subscription to all messages: use another tag"
+    return ""

@@ -12,6 +12,7 @@ from bolide.client.messages.arguments import check_count, check_seconds, check_t
 from bolide.client.messages.encoding import check_body, properties_text
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.message import Message
+from bolide.client.messages.subscription import subscription
 from bolide.layout.properties import parse_properties
 
 
@@ -43,7 +44,9 @@ def test_bodies() -> None:
         (Message("T", b"x", properties={"a": ""}), "empty"),
         (Message("T", b"x", properties={"a\x01": "b"}), "0x01"),
         (Message("T", b"x", tags="a\x02b"), "0x01"),
-        (Message("T", b"x", tags="A || B"), "one tag"),
+        (Message("T", b"x", tags="A || B"), r"tag 'A \|\| B' .*contains \|\|.*one tag"),
+        (Message("T", b"x", tags=" A"), "tag ' A' .*begins or ends with a blank"),
+        (Message("T", b"x", tags="*"), "tag '\\*' .*is the subscription to all messages"),
         (Message("T", b"x", keys=["order 17", "x"]), "contains a space"),
         (Message("T", b"x", delay_level=19), "19"),
         (Message("T", b"x", properties={"a": "é" * 16384}), "32767"),
@@ -52,6 +55,21 @@ def test_bodies() -> None:
 def test_properties_that_cannot_travel(message: Message, said: str) -> None:
     with pytest.raises(MessageRefused, match=said):
         properties_text(message, "ID")
+
+
+@pytest.mark.parametrize(
+    "tag", ["a", "a b", "a|b", "a||b", "||", " a", "a ", "\ta", "a\x00", " ", "*", "**", "* a", "\u00a0a", "a\x85"]
+)
+def test_exactly_the_tags_that_a_subscription_selects_can_be_sent(tag: str) -> None:
+    try:
+        selected = subscription("T", tag, 0).exact_tags == {tag}
+    except ArgumentError:
+        selected = False
+    try:
+        sent = parse_properties(properties_text(Message("T", b"x", tags=tag), "ID"))["TAGS"] == tag
+    except MessageRefused:
+        sent = False
+    assert sent == selected
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,23 @@ from bolide.spark.sink.messages import Outgoing, Refusal, RowOrigin, RowReader, 
 from tests.spark.sink.both_readers import as_sent, by_reference, from_columns, read_all
 
 TASK = Task("q", 3, 1)
-TEXTS = ["a", "tag", "ключ", "日本", "😀x", "longer text with blanks", "TAGS", "a\x01b", "b\x02", "", None, None]
+TEXTS = [
+    "a",
+    "tag",
+    "ключ",
+    "日本",
+    "😀x",
+    "longer text with blanks",
+    "TAGS",
+    "a\x01b",
+    "b\x02",
+    "a||b",
+    " a",
+    "*",
+    "",
+    None,
+    None,
+]
 NAMES = ["a", "b", "", "TAGS", "KEYS", "__SHARDINGKEY", "UNIQ_KEY", "WAIT", "MSG_REGION", "x\x01", "ключ"]
 MAP = pa.map_(pa.string(), pa.string())
 MICROS = [None, None, 1_793_000_000_123_456, -500]

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from bolide.layout.properties import parse_properties
-from bolide.spark.sink.messages import MAX_BODY, Outgoing, Refusal, Task
-from tests.spark.sink.both_readers import as_sent, by_reference, from_columns
+from bolide.spark.sink.elements import ElementReader, readable
+from bolide.spark.sink.messages import MAX_BODY, Outgoing, Refusal, RowOrigin, RowReader, Task
+from tests.spark.sink.both_readers import as_sent, by_reference, from_columns, read_all
 
 TASK = Task("q", 3, 1)
 TIME = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -70,6 +71,21 @@ def test_a_key_with_a_blank_is_refused_in_a_list_and_is_several_in_a_text() -> N
     assert parse_properties(one(keys="order 1").properties)["KEYS"] == "order 1"
 
 
+@pytest.mark.parametrize("tag", ["a||b", " a", "*"])
+def test_any_tag_of_a_stored_message_can_be_resent(tag: str) -> None:
+    columns = {"body": pa.array([b"x", b"y"]), "tags": pa.array([tag, None])}
+    columns["properties"] = pa.array([[], [("TAGS", tag)]], pa.map_(pa.string(), pa.string()))
+    batch = pa.record_batch(columns)
+    sent = read_all(ElementReader("T", TASK, False, any_tag=True), batch)
+    read = list(RowReader("T", TASK, False, any_tag=True).read(RowOrigin(readable(batch), 0), range(2)))
+    assert sent == as_sent(read)
+    assert [isinstance(each, Outgoing) and parse_properties(each.properties)["TAGS"] for each in read] == [tag, tag]
+
+
+def test_a_tag_of_the_map_that_the_column_replaces_is_not_read() -> None:
+    assert parse_properties(one(tags="a", properties=[("TAGS", "b||c")]).properties)["TAGS"] == "a"
+
+
 def test_an_id_is_that_of_the_place() -> None:
     first, second = (parse_properties(one().properties)["UNIQ_KEY"] for _ in range(2))
     assert first == second
@@ -115,7 +131,10 @@ def test_times_are_moments_in_each_zone_of_spark_and_each_year(zone: str) -> Non
         ({"body": b""}, "partition 1, row 0, topic T: its body is empty"),
         ({"body": None}, "its body is empty"),
         ({"topic": "a b"}, "topic a b: a topic has up to 127 letters"),
-        ({"tags": "a\x01"}, "the property TAGS contains a character that separates"),
+        ({"tags": "a\x01b"}, "the property TAGS contains a character that separates"),
+        ({"tags": "a||b"}, "row 0, topic T: its tag 'a||b' in the column tags contains ||, which separates the tags"),
+        ({"tags": "a "}, "its tag 'a ' in the column tags begins or ends with a blank"),
+        ({"properties": [("TAGS", "*")]}, "its tag '*' in the column properties is the subscription to all messages"),
         ({"delay_level": 19}, "levels go from 1 to 18"),
         ({"delay_level": 1, "deliver_time": TIME}, "both delay_level and deliver_time"),
         ({"queue_id": -1}, "queues are counted from 0"),

@@ -23,7 +23,7 @@ from bolide.layout.limits import (
     MAX_PROPERTIES_LENGTH,
 )
 from bolide.layout.property_names import RESERVED
-from bolide.layout.words import KEY_SEPARATOR, TAG_SEPARATOR
+from bolide.layout.words import KEY_SEPARATOR, tag_fault
 
 MAX_DELAY_LEVEL: Final = 18
 
@@ -52,12 +52,9 @@ def properties_text(message: Any, unique_id: str) -> str:
     count = 4  # separators, if names and values contain no such character
     try:
         if message.tags:
-            if TAG_SEPARATOR in message.tags:
-                raise MessageRefused(
-                    f"tag {shown(message.tags)} contains {TAG_SEPARATOR}, which separates the tags of a subscription:"
-                    " a message has one tag",
-                    "tags",
-                )
+            fault = tag_fault(message.tags)
+            if fault:
+                raise MessageRefused(f"tag {shown(message.tags)} {fault}", "tags")
             parts += ("TAGS\x01", message.tags, "\x02")
             count += 2
         keys = message.keys

@@ -9,7 +9,7 @@ from bolide.client.messages.arguments import check_text
 from bolide.client.messages.checked import checked_constructor
 from bolide.errors import ArgumentError
 from bolide.layout.hashes import java_hash
-from bolide.layout.words import java_trim, split_tags
+from bolide.layout.words import ALL_TAGS, java_trim, split_tags
 
 
 @checked_constructor
@@ -69,8 +69,8 @@ def subscription(topic: str, expression: str | Selector, now: int) -> Subscripti
     if isinstance(expression, Selector):
         return Subscription(topic, expression.expression, expression.expression_type, now)
     text = java_trim(check_text("expression", expression))
-    if text in ("", "*"):
-        return Subscription(topic, "*", "TAG", now)
+    if text in ("", ALL_TAGS):
+        return Subscription(topic, ALL_TAGS, "TAG", now)
     tags = frozenset(split_tags(text))
     if not tags:
         raise ArgumentError(f"{expression!r} for topic {topic} has no tag: write TagA || TagB or *", "expression")

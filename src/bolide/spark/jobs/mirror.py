@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
-from bolide.spark.jobs.resending import to_send
+from bolide.spark.jobs.resending import COPIES, to_send
 from bolide.spark.jobs.running import JobResult, counted, run_query, topic_stream
 from bolide.spark.session.progress import OnProgress, no_progress
 from bolide.spark.source.bad_records import COLUMN, DROP
@@ -51,7 +51,7 @@ def mirror(
     if read_options(source, streaming=True).bad_records.mode == COLUMN:
         raise OptionError(f"a mirror cannot send a message without its body: set badRecords to {DROP}, not to {COLUMN}")
     rows = topic_stream(spark, source, follow)
-    writer = counted(as_mirrored(rows, prefix)).writeStream.format("rocketmq").options(**target)
+    writer = counted(as_mirrored(rows, prefix)).writeStream.format("rocketmq").options(**COPIES).options(**target)
     return run_query(writer, checkpoint, "mirror", progress, follow)
 
 

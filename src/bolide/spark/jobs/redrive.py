@@ -17,7 +17,7 @@ from bolide.layout.names import DLQ_PREFIX
 from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.alone import Lease
-from bolide.spark.jobs.resending import ORIGIN, to_send
+from bolide.spark.jobs.resending import COPIES, ORIGIN, to_send
 from bolide.spark.jobs.running import JobResult
 from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
 from bolide.spark.source.cluster import Cluster
@@ -145,7 +145,7 @@ class _Slice:
             count = sum(row.n for row in taken)
             if count:
                 ready = to_send(picked, f.col("origin"))
-                ready.write.format("rocketmq").mode("append").options(**self._options).save()
+                ready.write.format("rocketmq").mode("append").options(**COPIES).options(**self._options).save()
         except OptionError:
             raise
         except Exception as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.archive import PARQUET
-from bolide.spark.jobs.resending import to_send
+from bolide.spark.jobs.resending import COPIES, to_send
 from bolide.spark.jobs.running import JobResult, counted, run_query
 from bolide.spark.session.progress import OnProgress, no_progress
 from bolide.spark.sink.sink_options import EXACTLY_ONCE, LOG_FOLDER
@@ -66,7 +66,7 @@ def replay(
     def send(batch: DataFrame, number: int) -> None:
         # Spark cannot sort a stream, so sort each batch, and send it exactly once if that is requested.
         ready = as_replay(batch, topic, rate, original_time)
-        writer = ready.write.format("rocketmq").mode("append").options(**options)
+        writer = ready.write.format("rocketmq").mode("append").options(**COPIES).options(**options)
         if exactly_once:
             query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
             writer = writer.options(commitLog=f"{checkpoint.rstrip('/')}/{LOG_FOLDER}", jobId=f"{query}-{number}")

@@ -14,6 +14,9 @@ KEPT: Final = frozenset({names.SHARDING_KEY, names.BUYER_ID, names.TRACE_CONTEXT
 a resend. Keys and tags are separate columns."""
 DROPPED: Final = tuple(sorted(names.RESERVED - KEPT))
 
+COPIES: Final = {"anyTag": "true"}
+"""Write options of a job that resends stored messages, unless its user sets them. Other producers send any tag."""
+
 ORIGIN: Final = "coalesce(properties['DLQ_ORIGIN_TOPIC'], properties['RETRY_TOPIC'])"
 """SQL for the original topic of a dead letter."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bolide.spark.jobs.resending import COPIES
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import sink_options
 from bolide.spark.sink.task_writing import write_rows
@@ -24,7 +25,7 @@ class TopicSink:
     (default: the message's topic)."""
 
     def __init__(self, task: SinkTask) -> None:
-        self._options = sink_options(dict(task.options))
+        self._options = sink_options({**COPIES, **task.options})
         self._task = task
         self._batches = 0
 

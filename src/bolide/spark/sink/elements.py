@@ -103,10 +103,13 @@ class ElementReader:
         immediate: bool,
         reference: type[RowReader] = RowReader,
         bodies: BodyColumn | None = None,
+        *,
+        any_tag: bool = False,
     ) -> None:
-        """Takes the default `topic`. With `immediate`, rejects delayed rows. `reference` reads odd rows."""
+        """Takes the default `topic`. With `immediate`, rejects delayed rows. `reference` reads odd rows. With
+        `any_tag`, accepts tags that no subscription selects."""
         self._topic = topic
-        self._reference = reference(topic, task, immediate)
+        self._reference = reference(topic, task, immediate, any_tag)
         self._bodies = bodies
         self._rows = 0
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from bolide.layout import property_names as names
 from bolide.layout.limits import MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
 from bolide.layout.properties import format_properties
+from bolide.layout.words import tag_fault
 from bolide.spark.errors import RowRefused
 from bolide.transport.blocking import MAX_FRAME
 
@@ -143,10 +144,12 @@ class RowOrigin:
 class RowReader:
     """Builds the messages of a task."""
 
-    def __init__(self, topic: str, task: Task, immediate: bool) -> None:
-        """Takes the default `topic`. With `immediate`, rejects delayed rows."""
+    def __init__(self, topic: str, task: Task, immediate: bool, any_tag: bool = False) -> None:
+        """Takes the default `topic`. With `immediate`, rejects delayed rows. With `any_tag`, accepts tags that no
+        subscription selects."""
         self._topic = topic
         self._immediate = immediate
+        self._any_tag = any_tag
         place = f"{task.query}/{task.batch}/{task.partition}".encode()
         self.ids = blake2b(place, digest_size=12).hexdigest().upper()
         """Prefix of the id of each message."""
@@ -240,6 +243,12 @@ class RowReader:
         for name, column in ((names.TAGS, "tags"), (names.SHARDING_KEY, "sharding_key")):
             if values.get(column):
                 properties[name] = values[column]
+        if names.TAGS in properties and not self._any_tag:
+            tag = properties[names.TAGS]
+            fault = tag_fault(tag)
+            if fault:
+                column = "tags" if values.get("tags") else "properties"
+                raise _Unfit(f"its tag {tag!r} in the column {column} {fault}")
         keys = values.get("keys")
         if keys:
             properties[names.KEYS] = keys if isinstance(keys, str) else _joined(keys)

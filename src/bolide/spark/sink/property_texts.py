@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bolide.layout import property_names as names
+from bolide.layout.words import tag_fault
 from bolide.spark.sink.messages import TAKEN_OVER
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -23,6 +24,13 @@ _TAKEN: Final = sorted(TAKEN_OVER)
 _LEFT_OUT: Final = sorted(names.RESERVED - TAKEN_OVER)
 _HEX: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _WAITS: Final = f"\x02{names.WAIT}\x01true\x02".encode()
+
+
+def _bad_tags(tags: Any) -> Bools:
+    """Return the mask of tags that the reference rejects."""
+    bad = [tag for tag in pc.unique(tags).to_pylist() if tag and tag_fault(tag)]
+    found: Bools = _compute.is_in(tags, value_set=pa.array(bad, tags.type)).to_numpy(zero_copy_only=False)
+    return found
 
 
 def whole(table: NDArray[Any]) -> Any:
@@ -43,6 +51,8 @@ class PropertyTexts:
         self.odd: Bools = np.zeros(count, np.bool_)
         """Mask of rows that the reference must read. Their texts are invalid."""
         own = {name: self._text(column) for name, column in _COLUMNS}
+        if own[names.TAGS] is not None:
+            self.odd |= _bad_tags(own[names.TAGS])
         parts = [self._ids(first, count, ids)]
         pairs = np.full(count, 2, np.int64)
         self.route_keys = _first_of(self._text("route_key"), own[names.SHARDING_KEY])
@@ -118,6 +128,8 @@ class PropertyTexts:
         taken = _compute.is_in(keys, value_set=pa.array(_TAKEN))
         if pc.any(taken).as_py():
             values = self._overridden(rows, keys, values, own)
+            tagged = np.flatnonzero(_compute.equal(keys, names.TAGS).to_numpy(zero_copy_only=False))
+            self.odd[rows[tagged[_bad_tags(values.take(_arrow.array(tagged)))]]] = True
         self._mark_repeats(rows, keys)
         counts = np.bincount(rows, minlength=count)
         pairs += counts

@@ -16,7 +16,7 @@ from bolide.spark.body.body_format import BodyFormat
 from bolide.spark.declared import Option, check_names, option, options_in, read_fields
 from bolide.spark.errors import OptionError
 from bolide.spark.kafka_names import KAFKA_COLUMNS, KAFKA_OPTIONS
-from bolide.spark.option_values import as_it_is, mounted_folder, one_of, whole_number
+from bolide.spark.option_values import as_it_is, mounted_folder, one_of, true_or_false, whole_number
 from bolide.spark.sink.typed_bodies import BODY, WRITTEN, check_struct, column_of, written_body
 from bolide.spark.source.connection import CONNECTION, ClusterAccess, check_connection
 from bolide.spark.source.selection import TOPIC_NAMES, Selection
@@ -109,6 +109,12 @@ class SinkOptions:
         _job_id,
         absent="",
         shown="",
+    )
+    any_tag: bool = option(
+        _HEADING,
+        "whether to send rows with a tag that no subscription selects, such as a copy of stored messages may have",
+        true_or_false,
+        "false",
     )
     transaction_seconds: int = option(
         _HEADING,

@@ -66,7 +66,9 @@ def write_rows(
         dead.add(refusal)
 
     sender = Sender(options, halves.stored, refuse, halves.marks) if halves else Sender(options, _ignore, refuse)
-    reader = ElementReader(options.topic, task, immediate=options.exactly_once, bodies=_bodies(options))
+    reader = ElementReader(
+        options.topic, task, immediate=options.exactly_once, bodies=_bodies(options), any_tag=options.any_tag
+    )
     try:
         for batch in batches:
             for read in reader.read(batch):

@@ -145,7 +145,7 @@ READ_OPTIONS: Final = (
 """The options of a read. Options with one heading are in the order of the page that describes them."""
 KNOWN: Final = {name.lower(): name for name in (*(one.name for one in READ_OPTIONS), *TOPIC_NAMES)}
 _OF_A_WRITE: Final = (
-    "mode", "commitLog", "jobId", "batchBytes", "sendsInFlight", "deliveryTimeoutMs", "transactionSeconds",
+    "mode", "commitLog", "jobId", "batchBytes", "sendsInFlight", "deliveryTimeoutMs", "transactionSeconds", "anyTag",
 )  # fmt: skip
 _ELSEWHERE: Final = {**KAFKA_OPTIONS, **{name.lower(): "it is for writes, remove it" for name in _OF_A_WRITE}}
 
