@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from html import unescape
 from urllib.parse import quote
 
@@ -277,6 +278,6 @@ def test_messages_by_key_beyond_the_most_say_so(broker: Broker, browser: Browser
 def test_pages_warn_before_the_certificate_of_the_console_ends(broker: Broker) -> None:
     day = 86_400_000
     for left, said in ((20, ""), (3, "certificate of this console ends in 2 days"), (-1, "of this console has ended")):
-        with browsing(broker, certificate_end=now_ms() + left * day) as browser:
+        with browsing(broker, certificate_end=partial(int, now_ms() + left * day)) as browser:
             told = text_of(browser.get("/topics"))
             assert said in told and ("certificate" in told) == bool(said)

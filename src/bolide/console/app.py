@@ -34,10 +34,6 @@ from bolide.world.clocks import now_ms
 
 log = logging.getLogger("bolide.console")
 
-DAY_MS: Final = 86_400_000
-WARN_DAYS: Final = 14
-"""Number of days before the console's certificate expires from which its pages warn, as in
-deploy/prometheus/alerts.yml."""
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -63,16 +59,21 @@ PAGES: Final[Sequence[Page]] = (
 )
 
 
+def _no_certificate() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
     """Options of a console. `namesrv` has the format of the clients' option. Browsers may use only `host_names`, or any
     name if it is None: this protects a console without users from DNS rebinding. `schemas` decode the bodies of
-    messages. `certificate_end` is the expiry of the console's certificate in ms since 1970."""
+    messages. `certificate_end` returns the expiry of the console's certificate in ms since 1970, or None without
+    TLS."""
 
     namesrv: str
     host_names: frozenset[str] | None = LOOPBACK_NAMES
     schemas: TopicSchemas = field(default_factory=TopicSchemas)
-    certificate_end: int | None = None
+    certificate_end: Callable[[], int | None] = _no_certificate
     clock: Callable[[], float] = time.monotonic
     wall_ms: Callable[[], int] = now_ms
 
@@ -85,15 +86,9 @@ class Console:
         self.sessions = Sessions(options.clock)
         self.access = AccessControl(options.namesrv, options.clock)
         self.templates = environment(options.wall_ms)
-        self.templates.globals["certificate_days"] = self._certificate_days
+        self.templates.globals["certificate_end"] = options.certificate_end
         self._everybody = ClusterView(options.namesrv, options.clock)
         self.name_servers = options.namesrv
-
-    def _certificate_days(self) -> int | None:
-        """Return the days until the console's certificate expires, or None if there are `WARN_DAYS` or more."""
-        end = self.options.certificate_end
-        days = None if end is None else (end - self.options.wall_ms()) // DAY_MS
-        return days if days is not None and days < WARN_DAYS else None
 
     @asynccontextmanager
     async def running(self, app: Starlette) -> AsyncIterator[None]:

@@ -12,6 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 MASKED: Final = "******"
+DAY_MS: Final = 86_400_000
+WARN_DAYS: Final = 14
+"""Number of days before a certificate expires from which pages warn, as in deploy/prometheus/alerts.yml."""
 UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -28,9 +31,14 @@ def environment(wall_ms: Callable[[], int]) -> Environment:
     def ago(moment: int) -> str:
         return span(max(wall_ms() - moment, 0))
 
+    def ending_days(end: int | None) -> int | None:
+        days = None if end is None else (end - wall_ms()) // DAY_MS
+        return days if days is not None and days < WARN_DAYS else None
+
     made.filters.update(
         {"count": count, "size": size, "when": when, "ago": ago, "span": span, "rate": rate, "visible": visible}
     )
+    made.filters["ending_days"] = ending_days
     made.globals.update({"link": link})
     return made
 

@@ -7,31 +7,35 @@ import ipaddress
 import logging
 import signal
 import socket
-import ssl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from uvicorn.logging import DefaultFormatter
 
 from bolide.bodies.registry import RegistryAddress
 from bolide.console.app import LOOPBACK_NAMES, Console, ConsoleOptions
-from bolide.console.connections import YieldingConnection
+from bolide.console.certificate import console_certificate, earliest_end, keep_current
+from bolide.console.connections import SecuredConnection, YieldingConnection
 from bolide.console.roles import AccessControl
 from bolide.console.topic_schemas import TopicSchemas
 from bolide.errors import BolideError, ConfigError
-from bolide.transport.certificates import certificate_end
+from bolide.transport.tls_contexts import RenewedContext
 from bolide.world.lines import LinesHandler, lines_to
+from bolide.world.open_files import raise_limit
 
 GRACE_S: Final = 3
 """Seconds that running requests get to finish at shutdown."""
 MOST_CONNECTIONS: Final = 4096
 """Number of connections or running requests from which uvicorn responds with 503. It exceeds the number that one turn
 of the loop accepts, because the requests of closed connections end in the next turn."""
+BACKLOG: Final = 256
+"""Maximum number of connections that one turn of the loop accepts before it closes any, and that the kernel queues."""
 ENDED_BY: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -64,17 +68,31 @@ class Listening:
 class Server(uvicorn.Server):
     """Prints its address once it serves, and treats SIGINT and SIGTERM as requests to stop."""
 
-    def __init__(self, config: uvicorn.Config, address: str, say: Callable[[str], None]) -> None:
-        """Calls `say` with the address to print once the server accepts connections."""
+    def __init__(
+        self, config: uvicorn.Config, address: str, say: Callable[[str], None], tls: RenewedContext | None = None
+    ) -> None:
+        """Calls `say` with the address to print once the server accepts connections. Keeps `tls` current."""
         super().__init__(config)
         self._address = address
         self._say = say
+        self._tls = tls
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to serve, then print the address."""
         await super().startup(sockets)
         if self.started:
             self._say(self._address)
+
+    async def main_loop(self) -> None:
+        """Serve until a signal."""
+        if self._tls is None:
+            await super().main_loop()
+            return
+        renewal = asyncio.create_task(keep_current(self._tls))
+        try:
+            await super().main_loop()
+        finally:
+            renewal.cancel()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -100,11 +118,14 @@ def run_console(listening: Listening) -> int:
     _log_in_thread()
     schemas = TopicSchemas.read(listening.schemas, listening.registry)
     asyncio.run(_checked(listening))
+    tls = console_certificate(listening.certificate, listening.key) if listening.certificate and listening.key else None
     names = LOOPBACK_NAMES if listening.on_loopback else None
-    console = Console(ConsoleOptions(listening.namesrv, names, schemas, _end_of(listening.certificate)))
+    options = ConsoleOptions(listening.namesrv, names, schemas, partial(earliest_end, tls))
+    connection: Any = YieldingConnection if tls is None else partial(SecuredConnection, tls)
+    raise_limit()
     config = uvicorn.Config(
-        console.app(),
-        http=YieldingConnection,
+        Console(options).app(),
+        http=connection,
         lifespan="on",
         ws="none",
         log_config=None,
@@ -113,16 +134,11 @@ def run_console(listening: Listening) -> int:
         proxy_headers=False,
         server_header=False,
         limit_concurrency=MOST_CONNECTIONS,
+        backlog=BACKLOG,
         timeout_graceful_shutdown=GRACE_S,
-        ssl_certfile=listening.certificate,
-        ssl_keyfile=listening.key,
     )
-    try:
-        config.load()
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"the certificate or its key cannot be used: {error}") from None
     with bound(listening) as bound_socket, lines_to(sys.stdout) as say:
-        asyncio.run(Server(config, address_of(listening, bound_socket), say).serve(sockets=[bound_socket]))
+        asyncio.run(Server(config, address_of(listening, bound_socket), say, tls).serve(sockets=[bound_socket]))
     return 0
 
 
@@ -133,14 +149,6 @@ def _log_in_thread() -> None:
         handler = LinesHandler(sys.stderr)
         handler.setFormatter(DefaultFormatter("%(levelprefix)s %(message)s"))
         root.addHandler(handler)
-
-
-def _end_of(certificate: str | None) -> int | None:
-    """Return the expiry of a certificate in ms since 1970, or None if it cannot be read: the server reports that."""
-    try:
-        return certificate_end(Path(certificate).read_text("ascii", "replace")) if certificate else None
-    except OSError:
-        return None
 
 
 async def _checked(listening: Listening) -> None:

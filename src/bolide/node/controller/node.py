@@ -28,7 +28,7 @@ from bolide.node.controller.etcd_store import RENEWALS, EtcdStore
 from bolide.node.controller.file_store import FileStore
 from bolide.node.machine.kept_files import KeptFiles
 from bolide.node.machine.node_world import NodeWorld, RealNodeWorld
-from bolide.node.machine.open_files import ENOUGH, share_of_connections
+from bolide.node.machine.open_files import share_of_connections
 from bolide.node.metrics.exporter import made_monitoring
 from bolide.node.ports.addresses import announced_ip, host_port
 from bolide.node.ports.daemon_port import DaemonPort
@@ -45,6 +45,7 @@ from bolide.transport.protocol_detector import Ingress
 from bolide.transport.server import accepting
 from bolide.transport.unfinished import Unfinished
 from bolide.world.home import expanded
+from bolide.world.open_files import ENOUGH
 from bolide.world.tasks import end_tasks
 
 if TYPE_CHECKING:

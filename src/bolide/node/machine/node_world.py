@@ -7,9 +7,9 @@ import sys
 from typing import Protocol
 
 from bolide.node.loop.clock import Clock
-from bolide.node.machine.open_files import raise_limit
 from bolide.store.disk.files import Files, RealFiles
 from bolide.world.contract import World
+from bolide.world.open_files import raise_limit
 from bolide.world.real import RealWorld
 
 
