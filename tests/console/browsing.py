@@ -79,11 +79,11 @@ def text_of(page: str) -> str:
 
 
 @contextmanager
-def browsing(broker: Broker, **options: Any) -> Iterator[Browser]:
-    """A browser at a console for this broker."""
+def browsing(broker: Broker, peer: str = "127.0.0.1", **options: Any) -> Iterator[Browser]:
+    """A browser at a console for this broker. `peer` is the address of its connection."""
     clock = Clock()
     console = Console(ConsoleOptions(broker.namesrv_addr, clock=clock, wall_ms=now_ms, **options))
-    with TestClient(console.app(), base_url="http://127.0.0.1") as client:
+    with TestClient(console.app(), base_url="http://127.0.0.1", client=(peer, 50_000)) as client:
         yield Browser(client, clock)
 
 

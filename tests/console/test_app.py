@@ -15,6 +15,7 @@ from bolide.client import Message
 from bolide.console.app import HEADERS
 from bolide.console.sessions import COOKIE, FAILURES, FAILURES_S, IDLE_S
 from bolide.testing.broker import Broker
+from bolide.transport.trusted_proxies import TrustedProxies
 from proof.kit.waiting import wait_until
 from tests.client.patient import Admin
 from tests.console.browsing import NASTY, Browser, browsing, send, shown
@@ -168,6 +169,30 @@ def test_passwords_are_not_tried_for_long(guarded: Broker) -> None:
         assert "Cluster" in log_in(browser, "admin", "admin-secret")
 
 
+def enters(browser: Browser, password: str, forwarded: str) -> int:
+    """The status of a login of the administrator that says to be forwarded."""
+    data = {"token": browser.token, "name": "admin", "password": password}
+    headers = {"X-Forwarded-For": forwarded}
+    return browser.client.post("/login/enter", data=data, headers=headers, follow_redirects=False).status_code
+
+
+def test_wrong_passwords_behind_a_trusted_proxy_block_their_browser_only(guarded: Broker) -> None:
+    with browsing(guarded, "10.0.0.1", trusted_proxies=TrustedProxies("10.0.0.0/8")) as browser:
+        browser.get("/login")
+        for number in range(FAILURES):
+            assert enters(browser, "wrong", f"198.51.100.{number}, 203.0.113.9, 10.0.0.2") == 403
+        assert enters(browser, "admin-secret", "198.51.100.77, 203.0.113.9") == 429
+        assert enters(browser, "admin-secret", "203.0.113.9, 198.51.100.77") == 303
+
+
+def test_addresses_that_a_browser_makes_up_do_not_allow_more_passwords(guarded: Broker) -> None:
+    with browsing(guarded, "203.0.113.9", trusted_proxies=TrustedProxies("10.0.0.0/8")) as browser:
+        browser.get("/login")
+        for number in range(FAILURES):
+            assert enters(browser, "wrong", f"198.51.100.{number}") == 403
+        assert enters(browser, "admin-secret", "198.51.100.77") == 429
+
+
 def test_passwords_that_come_together_are_tried_no_more_often(guarded: Broker) -> None:
     with browsing(guarded) as browser, ThreadPoolExecutor(3 * FAILURES) as pool:
         browser.get("/login")
@@ -259,6 +284,14 @@ def test_the_cookie_is_not_for_scripts_and_under_tls_not_for_plain_connections(b
         answer = browser.client.get("https://127.0.0.1/")
         assert "secure" in answer.headers["set-cookie"].lower()
         assert "strict-transport-security" in answer.headers
+
+
+def test_the_cookie_is_secure_behind_a_trusted_proxy_that_ends_tls(bolide_broker: Broker) -> None:
+    for proxies, secure in (("10.0.0.1", True), ("10.0.0.2", False)):
+        with browsing(bolide_broker, "10.0.0.1", trusted_proxies=TrustedProxies(proxies)) as browser:
+            answer = browser.client.get("/topics", headers={"X-Forwarded-Proto": "https"})
+            assert ("Secure" in answer.headers["set-cookie"]) is secure
+            assert ("strict-transport-security" in answer.headers) is secure
 
 
 def test_a_cluster_that_is_gone_is_told() -> None:

@@ -22,6 +22,7 @@ from bolide.client.messages.errors import ResponseError, TopicNotFound
 from bolide.console.cluster import ClusterView
 from bolide.console.errors import PageRefused
 from bolide.console.forms import Fields, form_of
+from bolide.console.forwarded import Forwarded
 from bolide.console.pages import access, brokers, dead_letters, groups, login, messages, settings, topics, waiting
 from bolide.console.render import environment, link
 from bolide.console.roles import AccessControl
@@ -30,6 +31,7 @@ from bolide.console.topic_schemas import TopicSchemas
 from bolide.console.visit import Page, Visit, give_cookie
 from bolide.errors import ArgumentError, BolideError
 from bolide.remoting import codes
+from bolide.transport.trusted_proxies import TrustedProxies
 from bolide.world.clocks import now_ms
 
 log = logging.getLogger("bolide.console")
@@ -67,13 +69,14 @@ def _no_certificate() -> None:
 class ConsoleOptions:
     """Options of a console. `namesrv` has the format of the clients' option. Browsers may use only `host_names`, or any
     name if it is None: this protects a console without users from DNS rebinding. `schemas` decode the bodies of
-    messages. `certificate_end` returns the expiry of the console's certificate in ms since 1970, or None without
-    TLS."""
+    messages. `certificate_end` returns the expiry of the console's certificate in ms since 1970, or None without TLS.
+    Only `trusted_proxies` may send X-Forwarded-For."""
 
     namesrv: str
     host_names: frozenset[str] | None = LOOPBACK_NAMES
     schemas: TopicSchemas = field(default_factory=TopicSchemas)
     certificate_end: Callable[[], int | None] = _no_certificate
+    trusted_proxies: TrustedProxies = field(default_factory=TrustedProxies)
     clock: Callable[[], float] = time.monotonic
     wall_ms: Callable[[], int] = now_ms
 
@@ -110,7 +113,7 @@ class Console:
         ]
         routes.append(Mount("/static", StaticFiles(packages=[("bolide.console", "static")]), name="static"))
         inner = Starlette(routes=routes, lifespan=self.running, exception_handlers={HTTPException: self._no_page})
-        return Guarded(inner, self.options.host_names)
+        return Forwarded(Guarded(inner, self.options.host_names), self.options.trusted_proxies)
 
     async def _view_of(self, name: str, secret: str) -> ClusterView:
         view = ClusterView(self.options.namesrv, self.options.clock, access_key=name, secret_key=secret)

@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,7 @@ from bolide.console.roles import AccessControl
 from bolide.console.topic_schemas import TopicSchemas
 from bolide.errors import BolideError, ConfigError
 from bolide.transport.tls_contexts import RenewedContext
+from bolide.transport.trusted_proxies import TrustedProxies
 from bolide.world.lines import LinesHandler, lines_to
 from bolide.world.open_files import raise_limit
 
@@ -43,7 +44,7 @@ ENDED_BY: Final = (signal.SIGINT, signal.SIGTERM)
 class Listening:
     """Options of the process. Port 0 selects a free port. `certificate` and `key` are PEM files and enable TLS.
     `without_login` allows access from other hosts although the cluster has no users. `schemas` is a folder of files
-    TOPIC.avsc and TOPIC.desc. Other bodies use the schema `registry`."""
+    TOPIC.avsc and TOPIC.desc. Other bodies use the schema `registry`. `trusted_proxies` may send X-Forwarded-For."""
 
     host: str
     port: int
@@ -53,6 +54,7 @@ class Listening:
     without_login: bool = False
     schemas: Path | None = None
     registry: RegistryAddress | None = None
+    trusted_proxies: TrustedProxies = field(default_factory=TrustedProxies)
 
     @property
     def on_loopback(self) -> bool:
@@ -120,7 +122,7 @@ def run_console(listening: Listening) -> int:
     asyncio.run(_checked(listening))
     tls = console_certificate(listening.certificate, listening.key) if listening.certificate and listening.key else None
     names = LOOPBACK_NAMES if listening.on_loopback else None
-    options = ConsoleOptions(listening.namesrv, names, schemas, partial(earliest_end, tls))
+    options = ConsoleOptions(listening.namesrv, names, schemas, partial(earliest_end, tls), listening.trusted_proxies)
     connection: Any = YieldingConnection if tls is None else partial(SecuredConnection, tls)
     raise_limit()
     config = uvicorn.Config(
@@ -131,7 +133,7 @@ def run_console(listening: Listening) -> int:
         log_config=None,
         log_level="warning",
         access_log=False,
-        proxy_headers=False,
+        proxy_headers=False,  # `forwarded` reads them
         server_header=False,
         limit_concurrency=MOST_CONNECTIONS,
         backlog=BACKLOG,

@@ -11,6 +11,7 @@ from bolide.cli.contexts.options import Namesrv
 from bolide.cli.daemons.serve import listen_flags
 from bolide.cli.terminal.output import boundary
 from bolide.errors import ConfigError
+from bolide.transport.trusted_proxies import TrustedProxies
 
 
 def attach(app: typer.Typer) -> None:
@@ -29,6 +30,9 @@ def console(
         None, help="Folder of schemas for bodies: TOPIC.avsc (Avro) or TOPIC.desc (Protobuf).", exists=True
     ),
     registry: str = RegistryOption,
+    trusted_proxies: str = typer.Option(
+        "", help="Addresses and networks, separated by commas, whose X-Forwarded-For contains the browser's address."
+    ),
     without_login: bool = typer.Option(
         False, "--without-login", help="Serve other machines also where the cluster has no users to log in."
     ),
@@ -50,5 +54,6 @@ def console(
             without_login,
             schemas,
             registry_of(registry),
+            TrustedProxies(trusted_proxies, "--trusted-proxies"),
         )
         raise typer.Exit(run_console(listening))
