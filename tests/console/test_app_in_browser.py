@@ -16,6 +16,7 @@ from proof.kit.waiting import until
 from tests.client.patient import Admin, PushConsumer
 from tests.console.browsing import NASTY, send
 from tests.console.chromium import DESKTOP, PHONE, Window, serving, window
+from tests.transport.certificates import Certificate
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -142,6 +143,20 @@ def test_markup_in_messages_is_text(at_shop: Window) -> None:
     at_shop.click("td a").see("<u>").unfold()
     assert at_shop.driver.execute_script("return document.querySelectorAll('main u, main b, main i').length") == 0
     assert at_shop.complaints() == []
+
+
+def test_a_certificate_that_ends_soon_is_seen(tmp_path: Path) -> None:
+    own = Certificate(tmp_path)
+    with (
+        Broker(tls_cert_path=own.cert, tls_key_path=own.key) as secured,
+        serving(secured.namesrv_addr) as root,
+        window(root, tmp_path / "chromium") as browser,
+    ):
+        for size in (DESKTOP, PHONE):
+            browser.size(size, phone=size == PHONE)
+            for name, path in (("map", "/"), ("broker", f"/brokers/show?address={secured.broker_addr}")):
+                browser.open(path).see("ends in 1 day", "Replace its files").fits()
+                browser.picture(f"certificate-{name}-{'phone' if size == PHONE else 'desktop'}")
 
 
 def test_logging_in_and_out(tmp_path: Path) -> None:

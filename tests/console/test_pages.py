@@ -8,19 +8,24 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from html import unescape
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from bolide.admin import BrokerRow
 from bolide.client import Message
 from bolide.console.cluster import MOST_SKIPPED, NEWEST
+from bolide.console.figures import ShownBroker, soon_ending
 from bolide.console.pages.messages import MOST_FOUND
+from bolide.console.render import environment
 from bolide.layout.names import DLQ_PREFIX
 from bolide.testing.broker import Broker
 from bolide.world.clocks import now_ms
 from proof.kit.waiting import until, wait_until
 from tests.client.patient import Admin, Producer, PushConsumer
 from tests.console.browsing import Browser, browsing, send, text_of, with_producer
+from tests.transport.certificates import Certificate
 
 TOPIC, GROUP = "orders", "billing"
 
@@ -281,3 +286,27 @@ def test_pages_warn_before_the_certificate_of_the_console_ends(broker: Broker) -
         with browsing(broker, certificate_end=partial(int, now_ms() + left * day)) as browser:
             told = text_of(browser.get("/topics"))
             assert said in told and ("certificate" in told) == bool(said)
+
+
+def test_the_map_and_the_page_of_a_broker_warn_before_its_certificate_ends(tmp_path: Path) -> None:
+    own = Certificate(tmp_path)
+    with Broker(tls_cert_path=own.cert, tls_key_path=own.key) as secured, browsing(secured) as browser:
+        name = re.search(r"<td class=\"name\"><b>(.*?)</b>", browser.get("/"))
+        warned = f"The certificate of {name and name[1]} 0 ends in 1 day"
+        assert warned in text_of(browser.get("/")) and warned in text_of(browser.get("/cluster/figures"))
+        page = text_of(browser.get(f"/brokers/show?address={secured.broker_addr}"))
+        assert "The certificate of this broker ends in 1 day" in page
+        assert "of this console" not in page
+
+
+def test_certificates_of_several_brokers_that_end_soon_are_one_warning() -> None:
+    templates, day = environment(now_ms), 86_400_000
+    brokers = [
+        ShownBroker(BrokerRow("C", "b", number, "127.0.0.1:1", {"certificateEndTimestamp": str(now_ms() + left)}))
+        for number, left in ((0, 20 * day), (1, 5 * day + day // 2), (2, -day))
+    ]
+    ending = soon_ending([*brokers, ShownBroker(BrokerRow("C", "b", 3, "", {}))], templates.filters["ending_days"])
+    rates = dict.fromkeys(("put_rate", "get_rate", "put_today", "get_today", "dead_letters"), 0)
+    page = templates.get_template("cluster_figures.html").render(clusters={}, total=4, bad=[], ending=ending, **rates)
+    said = "The first certificate of 2 brokers has ended b 2 has ended; b 1 ends in 5 days. Replace the files"
+    assert said in text_of(page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,6 +70,11 @@ class ShownBroker:
         return (self.lag_ms or 0) > LATE_MS
 
     @property
+    def certificate_end(self) -> int | None:
+        """First expiry of the certificates of a Bolide broker with TLS, in ms since 1970, otherwise None."""
+        return self.whole("certificateEndTimestamp")
+
+    @property
     def disk(self) -> float | None:
         """Usage of the disk that contains the log, 0 to 1."""
         return self.number("commitLogDiskRatio")
@@ -106,6 +112,12 @@ class ShownBroker:
             if level is not None and first.strip().isdecimal() and end.strip().isdecimal():
                 found[int(level[1])] = (int(first), int(end))
         return dict(sorted(found.items()))
+
+
+def soon_ending(brokers: Sequence[ShownBroker], days: Callable[[int | None], int | None]) -> list[ShownBroker]:
+    """Return the brokers whose certificate ends soon, the earliest first. `days` returns None for a later end."""
+    found = [broker for broker in brokers if days(broker.certificate_end) is not None]
+    return sorted(found, key=lambda broker: broker.certificate_end or 0)
 
 
 def _less(all_of_it: int | None, part: int | None) -> int | None:

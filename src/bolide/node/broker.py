@@ -141,9 +141,7 @@ class BrokerNode:
         to_name_servers = name_server_context(options)
         ingress = Ingress.of(options.tls, options.connections.trusted_proxies)
         connections = options.connections
-        self._unfinished = Unfinished(
-            connections.max_unfinished_bytes, connections.max_frame_seconds, world.monotonic
-        )
+        self._unfinished = Unfinished(connections.max_unfinished_bytes, connections.max_frame_seconds, world.monotonic)
         remoting = partial(
             accepting,
             max_frame=connections.max_frame_length,
@@ -251,7 +249,7 @@ class BrokerNode:
             UniqKeys(encode_host(self.ip, 0)[:-4], world.process_id(), world.random.getrandbits(32)),
             self.settings,
             self._update,
-            partial(machine_use, world, self.root),
+            partial(machine_use, world, self.root, self._tls.ends),
             self.clock.now,
             routes.ask if routes is not None else None,
             self._log,

@@ -26,9 +26,10 @@ class Inspected(Parts):
         super().__init__(folder, **settings)
         idle: Any = SimpleNamespace(role=self.role, metrics=SimpleNamespace(rates=lambda now: (1.5, 2.5)))
         idle.behind = lambda now=0: (3000, 4, 5) if now else {1: (6, 7)}
+        self.machine = MachineUse(3 << 40, 1 << 39, 7)
         self.service = InspectService(
             self.options, self.store, self.stats, idle, idle, self.clients, self.filters,
-            lambda: MachineUse(3 << 40, 1 << 39, 7),
+            lambda: self.machine,
         )  # fmt: skip
 
     def ask(self, code: int, **fields: str) -> Command:
@@ -133,6 +134,12 @@ def test_runtime_info_tells_of_the_disk(parts: Inspected) -> None:
     assert info[f"commitLogDiskRatio_{parts.store.root}/commitlog"] == info["consumeQueueDiskRatio"] == ratio
     assert info["commitLogDirCapacity"] == "Total : 3.0 TiB, Free : 512.0 GiB."
     assert info["remainHowManyDataToFlush"] == f"{parts.store.written_offset - parts.store.flushed_offset} B"
+
+
+def test_runtime_info_contains_the_end_of_a_certificate(parts: Inspected) -> None:
+    assert "certificateEndTimestamp" not in parts.service.runtime_info(NOW)
+    parts.machine = MachineUse(1, 1, 1, certificate_end=1_800_000_000_123)
+    assert parts.service.runtime_info(NOW)["certificateEndTimestamp"] == "1800000000123"
 
 
 def test_cleaning_queues_takes_nothing_that_the_log_has(parts: Inspected) -> None:

@@ -55,6 +55,8 @@ class MachineUse(Struct, frozen=True):
     disk_free: int
     allocated_blocks: int
     """Blocks of memory that Python objects occupy."""
+    certificate_end: int = 0
+    """First expiry of the broker's TLS certificates in ms since 1970, or 0 without TLS."""
 
 
 class InspectService(Service):
@@ -173,7 +175,9 @@ class InspectService(Service):
     def _of_store(self, now: int) -> dict[str, str]:
         store, machine = self._store, self._machine()
         disk = _percent(store.disk_ratio())
+        ends = {"certificateEndTimestamp": str(machine.certificate_end)} if machine.certificate_end else {}
         return {
+            **ends,
             "commitLogMinOffset": str(store.min_physical_offset()),
             "commitLogMaxOffset": str(store.end_offset),
             "dispatchMaxBuffer": "0",

@@ -8,7 +8,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from bolide.admin import ReplicaRow
-from bolide.console.figures import ShownBroker
+from bolide.console.figures import ShownBroker, soon_ending
 from bolide.console.render import link
 from bolide.console.visit import Page, Visit, missing
 from bolide.errors import BolideError
@@ -35,6 +35,7 @@ async def _map(visit: Visit) -> dict[str, Any]:
         "clusters": clusters,
         "total": len(brokers),
         "bad": bad,
+        "ending": soon_ending(brokers, visit.templates.filters["ending_days"]),
         "dead_letters": await visit.view.dead_letters() if brokers else 0,
         "put_rate": sum(broker.put_rate or 0.0 for broker in rates),
         "get_rate": sum(broker.get_rate or 0.0 for broker in brokers),
