@@ -19,12 +19,15 @@ SECRETS = {"cluster": "secret-1", "admin": "secret-2"}
 MEMBER = Credentials("cluster", "secret-1")
 
 
-def slave(who: Credentials = MEMBER, number: int = 1) -> SlaveStream:
-    return SlaveStream(who, bytes([number]) * NONCE_BYTES)
+SET = "DefaultCluster#broker-a"
 
 
-def master(number: int = 2) -> MasterStream:
-    return MasterStream(SECRETS.get, bytes([number]) * NONCE_BYTES)
+def slave(who: Credentials = MEMBER, number: int = 1, of: str = SET) -> SlaveStream:
+    return SlaveStream(who, of, bytes([number]) * NONCE_BYTES)
+
+
+def master(number: int = 2, of: str = SET) -> MasterStream:
+    return MasterStream(SECRETS.get, of, bytes([number]) * NONCE_BYTES)
 
 
 def agree(to: ProvenStream, of: ProvenStream, step: int = 1 << 20) -> bytes:
@@ -65,18 +68,18 @@ def test_wrong_secret_is_noticed_by_master_before_it_proves_itself(liar: Credent
     to, of = slave(liar), master()
     of.receive(to.take())
     to.receive(of.take())
-    with pytest.raises(NotProven, match="its secret differs"):
+    with pytest.raises(NotProven, match="its secret, brokerClusterName or brokerName differs"):
         of.receive(to.take())
     assert not of.proven and of.take() == b""
 
 
 def test_wrong_secret_is_noticed_by_slave() -> None:
-    to, of = slave(), MasterStream(lambda name: "a guess", bytes(NONCE_BYTES))
+    to, of = slave(), MasterStream(lambda name: "a guess", SET, bytes(NONCE_BYTES))
     of.receive(to.take())
     to.receive(of.take())
-    forged = MasterStream(lambda name: "a guess", bytes(NONCE_BYTES))
+    forged = MasterStream(lambda name: "a guess", SET, bytes(NONCE_BYTES))
     forged.receive(slave(Credentials("cluster", "a guess")).take())
-    with pytest.raises(NotProven, match="its secret differs"):
+    with pytest.raises(NotProven, match="its secret, brokerClusterName or brokerName differs"):
         to.receive(forged.seal(b"") or bytes(4 + 16))
     assert not to.proven
 
@@ -86,12 +89,35 @@ def test_unknown_name_is_refused() -> None:
         master().receive(slave(Credentials("stranger", "secret-1")).take())
 
 
-@pytest.mark.parametrize("begin", [bytes(8), bytes([0, 0, 0, 1]), b"\xffBOLIDE\x02", b"GET /"])
+@pytest.mark.parametrize("begin", [bytes(8), bytes([0, 0, 0, 1]), b"\xffBOLIDF\x02", b"GET /"])
 def test_other_beginnings_are_refused(begin: bytes) -> None:
     with pytest.raises(NotProven, match="set clusterAuthenticationEnabled and innerClientAuthenticationCredentials"):
         master().receive(begin)
-    with pytest.raises(NotProven, match="set the same innerClientAuthenticationCredentials there"):
+    with pytest.raises(NotProven, match="set the same innerClientAuthenticationCredentials, brokerClusterName"):
         slave().receive(begin)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_other_version_of_the_proof_is_named(version: int) -> None:
+    for side in (master(), slave()):
+        with pytest.raises(
+            NotProven, match=f"it has version {version} of the proof, and this broker version 2: update"
+        ):
+            side.receive(b"\xffBOLIDE" + bytes([version]))
+
+
+@pytest.mark.parametrize("other", ["DefaultCluster#broker-b", "Other#broker-a", ""])
+def test_slave_and_master_of_two_sets_with_one_secret_do_not_prove_themselves(other: str) -> None:
+    to, of = slave(), master(of=other)
+    of.receive(to.take())
+    to.receive(of.take())
+    with pytest.raises(NotProven, match="its secret, brokerClusterName or brokerName differs"):
+        of.receive(to.take())
+    assert not of.proven and of.take() == b""
+    of._on_proven()  # a relay between them passes on what a master sends to a proven slave
+    with pytest.raises(NotProven, match="its secret, brokerClusterName or brokerName differs"):
+        to.receive(of.take())
+    assert not to.proven
 
 
 def test_recorded_connection_cannot_be_replayed() -> None:

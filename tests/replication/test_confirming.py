@@ -10,7 +10,7 @@ from bolide.replication.errors import NotReplicated
 from bolide.replication.in_sync import NO_CAP, InSync
 from bolide.replication.pacing import Pace
 from bolide.replication.sure_end import SureEnd
-from bolide.replication.switch_frames import Hello, encode_held, encode_hello, encode_report
+from bolide.replication.switch_frames import Hello, encode_compare, encode_held, encode_hello, encode_report
 from bolide.replication.sync_set import SyncSet
 
 PATIENCE = 15_000
@@ -183,6 +183,33 @@ def test_held_offset_waits_for_as_many_machines_as_sends_need() -> None:
     of = made(frozenset({1}), needed=2, everybody=False)
     assert of.holds_back(500, 0) == 100
     assert of.held == 100
+
+
+def test_slave_that_checks_the_name_of_the_set_replaces_no_connection_before_it_reports() -> None:
+    """A replica of another set, which may have the same id, closes its connection when it receives the name."""
+    of = made(frozenset({1, 2}))
+    sent(slave(of, 2, 10, 100), 500)
+    assert of.holds_back(500, 0) == 500
+    other = of.session(FILE, Pace(), 11, 0, "c#b")
+    other.received(encode_hello(Hello(2, wants_name=True)), 0, 500, 0)
+    other.answer(500, 0)
+    assert of.sync_set.gone(11, 2) is False
+    of.gone(11)
+    assert of.sync_set.wanted(0) is None
+
+
+def test_request_for_bytes_to_compare_confirms_nothing() -> None:
+    of = made(frozenset({1, 2}))
+    two = of.session(FILE, Pace(), 10, 0, "c#b")
+    two.received(encode_hello(Hello(2, wants_name=True)), 0, 500, 0)
+    two.answer(500, 0)
+    assert two.received(encode_compare(400), 0, 500, 0)
+    assert of.holds_back(500, 0) == 0
+    assert of.sync_set.holders(400) == 1
+    while size := two.wanted(500, 0):
+        two.transfer(size, 0)
+    two.received(encode_report(500), 0, 500, 0)
+    assert of.holds_back(500, 0) == 500
 
 
 def test_connections_are_found_by_their_replicas() -> None:

@@ -10,16 +10,21 @@ from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.errors import NotReplicated
 from bolide.replication.frames import MAX_BODY
 from bolide.replication.switch_frames import (
+    MOST_NAME,
     EpochPiece,
     HearingReader,
     Held,
     Hello,
+    MasterFrame,
     MasterHello,
+    Named,
     SendingReader,
     encode_answer,
+    encode_compare,
     encode_header,
     encode_held,
     encode_hello,
+    encode_named,
     encode_report,
 )
 
@@ -34,6 +39,10 @@ def test_a_new_slave() -> None:
     assert encode_hello(Hello(2)) == of("00000001 0000 0000 0000000000000002")
     assert encode_hello(Hello(2, wants_held=True)) == of("00000001 0000 0002 0000000000000002")
     assert encode_hello(Hello(2, learner=True, wants_held=True)) == of("00000001 0000 0001 0000000000000002")
+    assert encode_hello(Hello(2, wants_name=True)) == of("00000001 0000 0004 0000000000000002")
+    assert encode_hello(Hello(2, wants_held=True, wants_name=True)) == of("00000001 0000 0006 0000000000000002")
+    assert encode_named("c#b") == of("00000004 00000003 632362")
+    assert encode_compare(714) == of("00000005 00000000000002ca")
     assert encode_held(714) == of("00000003 00000000000002ca")
     assert encode_hello(Hello(2, True, True)) == of("00000001 0001 0001 0000000000000002")
     one = Epochs([Epoch(1, 0)])
@@ -68,6 +77,20 @@ def test_frames_of_a_slave_decode_from_any_split(size: int) -> None:
 
 
 @pytest.mark.parametrize(
+    "hello", [Hello(2), Hello(2, learner=True), *(Hello(2, True, False, bool(n & 1), bool(n & 2)) for n in range(4))]
+)
+def test_master_reads_what_a_slave_requests(hello: Hello) -> None:
+    assert HearingReader().receive(encode_hello(hello)).hello == hello
+
+
+def test_request_for_bytes_to_compare_differs_from_a_report() -> None:
+    reader = HearingReader()
+    for stream, report, compares in ((encode_compare(5), 5, True), (encode_compare(5) + encode_report(9), 9, False)):
+        heard = reader.receive(stream)
+        assert (heard.report, heard.compares) == (report, compares)
+
+
+@pytest.mark.parametrize(
     "stream",
     [
         of("00000000"),
@@ -91,13 +114,15 @@ def test_frames_of_a_master_decode_from_any_split(seed: int) -> None:
         stream += encode_header(begin, 0, Epoch(3, 7), begin) if draw.random() < 0.5 else b""
         stream += encode_held(begin)
         stream += encode_header(begin, 500, Epoch(3, 7), begin) + log[begin : begin + 500]
-    reader = SendingReader(wants_held=True)
-    found: list[MasterHello | EpochPiece | Held] = []
+    stream = encode_named("Cluster#ä") + stream
+    reader = SendingReader(wants_held=True, wants_name=True)
+    found: list[MasterFrame] = []
     at = 0
     while at < len(stream):
         size = draw.choice((1, 12, 35, 36, 37, 499, 2000))
         found += reader.receive(stream[at : at + size])
         at += size
+    assert found.pop(0) == Named("Cluster#ä")
     answer = found.pop(0)
     assert isinstance(answer, MasterHello)
     assert (answer.epochs.entries, answer.end) == (THREE.entries, 3000)
@@ -139,3 +164,22 @@ def test_held_frame_is_rejected_if_negative_or_before_the_handshake() -> None:
     for stream in (encode_answer(THREE, 1) + encode_held(-1), encode_held(1) + encode_answer(THREE, 1)):
         with pytest.raises(NotReplicated):
             SendingReader(wants_held=True).receive(stream)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        encode_named("a") * 2,
+        encode_answer(THREE, 1) + encode_named("a"),
+        of("00000004 ffffffff"),
+        of(f"00000004 {MOST_NAME + 1:08x}"),
+    ],
+)
+def test_invalid_name_of_a_set_is_rejected(stream: bytes) -> None:
+    with pytest.raises(NotReplicated):
+        SendingReader(wants_name=True).receive(stream)
+
+
+def test_name_of_a_set_that_was_not_requested_is_rejected() -> None:
+    with pytest.raises(NotReplicated, match="invalid state 4"):
+        SendingReader(wants_held=True).receive(encode_named("a"))

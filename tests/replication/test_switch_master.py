@@ -7,7 +7,15 @@ import pytest
 from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.errors import NotReplicated
 from bolide.replication.pacing import Pace
-from bolide.replication.switch_frames import Hello, encode_answer, encode_header, encode_hello, encode_report
+from bolide.replication.switch_frames import (
+    Hello,
+    encode_answer,
+    encode_compare,
+    encode_header,
+    encode_hello,
+    encode_named,
+    encode_report,
+)
 from bolide.replication.switch_master import SwitchMaster
 
 FILE = 1000
@@ -70,6 +78,25 @@ def test_a_report_before_the_answer_or_beyond_what_was_sent_is_refused() -> None
     assert made.received(encode_report(50), ONE, 0, 0)
     with pytest.raises(NotReplicated, match="was sent nothing beyond 50"):
         made.received(encode_report(51), ONE, 0, 0)
+
+
+def test_name_of_the_set_is_sent_to_slaves_that_request_it() -> None:
+    for hello, named in ((Hello(2, wants_name=True), encode_named("c#b")), (Hello(2, wants_held=True), b"")):
+        made = SwitchMaster(FILE, Pace(), 0, "c#b")
+        made.received(encode_hello(hello), ONE, 0, 0)
+        assert made.answer(ONE, 100, 0) == named + encode_answer(ONE, 100)
+
+
+def test_request_for_bytes_to_compare_acknowledges_nothing() -> None:
+    made = master(3000, ONE)
+    assert made.received(encode_compare(1000), ONE, 0, 0)
+    assert (made.acked, made.next_offset) == (-1, 1000)
+    assert made.wanted(ONE, 3000, 0) == 1000
+    made.transfer(ONE, 1000, 0, 0)
+    assert made.received(encode_compare(1000), ONE, 0, 0)
+    assert made.acked == -1
+    assert made.received(encode_report(2000), ONE, 0, 0)
+    assert made.acked == 2000
 
 
 def test_heartbeats_carry_the_epoch_and_what_is_confirmed() -> None:

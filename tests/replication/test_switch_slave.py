@@ -12,9 +12,11 @@ from bolide.replication.pacing import Pace
 from bolide.replication.switch_frames import (
     Hello,
     encode_answer,
+    encode_compare,
     encode_header,
     encode_held,
     encode_hello,
+    encode_named,
     encode_report,
 )
 from bolide.replication.switch_master import SwitchMaster
@@ -163,6 +165,28 @@ def test_connection_ends_if_the_bytes_to_compare_do_not_arrive() -> None:
         made.check(12_500)
     with pytest.raises(NotReplicated, match="sends offset 8 instead of the requested 1"):
         made.received(encode_header(8, 1, Epoch(1, 0), 8) + b"x", 12_500)
+
+
+def in_set(name: str) -> SwitchSlave:
+    own = OwnLog(8, ONE, 1 << 20)
+    return SwitchSlave(Hello(2, wants_name=True), own, 1, Pace(), 0, set_name=name)
+
+
+def test_master_of_another_set_is_rejected_before_the_first_report() -> None:
+    made = in_set("c#b")
+    with pytest.raises(NotReplicated, match="a master of the set c#a, but this replica belongs to the set c#b"):
+        made.received(encode_named("c#a") + encode_answer(ONE, 12), 0)
+    assert made.say(8, 1) == b""
+
+
+def test_bytes_to_compare_with_a_master_that_sent_its_name_are_requested_without_an_acknowledgement() -> None:
+    for named, asked in ((encode_named("c#b"), encode_compare(1)), (b"", encode_report(1))):
+        made = in_set("c#b")
+        assert made.received(named + encode_answer(ONE, 12), 0).compare == (1, 8)
+        assert made.comparing(b"bcdefgh", 0) == asked
+        assert made.say(8, 5001) == asked
+        assert made.received(encode_header(1, 7, Epoch(1, 0), 8) + b"bcdefgh", 0).cut == 8
+        assert made.cut_done(8, 0) == encode_report(8)
 
 
 def test_confirm_offset_of_rocketmq_is_used_only_with_all_ack() -> None:

@@ -2,10 +2,11 @@
 
 The port of the log uses it with `clusterAuthenticationEnabled`. The slave sends `HELLO`, a random number and the name
 of its credentials; the master responds with `HELLO` and a random number. Both sides derive a key per direction from
-these bytes and the secret, so the secret is never sent, and a recorded connection cannot be replayed. All later bytes
-are in frames: length, data, and an HMAC over the number, length and data of the frame. The first frame of each side is
-empty. The master sends its first frame after it has received the slave's, and neither side accepts data before it has
-received the first frame of the other side. The stream is not encrypted.
+these bytes, the name of their broker set and the secret. So the secret is never sent, a recorded connection cannot be
+replayed, and a slave that is led to the master of another set with the same credentials does not replicate from it. All
+later bytes are in frames: length, data, and an HMAC over the number, length and data of the frame. The first frame of
+each side is empty. The master sends its first frame after it has received the slave's, and neither side accepts data
+before it has received the first frame of the other side. The stream is not encrypted.
 """
 
 from __future__ import annotations
@@ -19,15 +20,21 @@ from typing import Final
 from bolide.access.users import MOST_NAME, Credentials
 from bolide.errors import BolideError
 
-HELLO: Final = b"\xffBOLIDE\x01"
-"""First bytes of each side. No report or handshake of RocketMQ's slaves starts with the byte 0xFF."""
+_MAGIC: Final = b"\xffBOLIDE"
+HELLO: Final = _MAGIC + b"\x02"
+"""First bytes of each side, with the version of the proof: version 1 did not contain the set. No report or handshake of
+RocketMQ's slaves starts with the byte 0xFF."""
 NONCE_BYTES: Final = 32
 TAG_BYTES: Final = 16
 MOST_FRAME: Final = 1024 * 1024
 """Maximum size of the data in one frame, in bytes."""
 SET_AT_MASTER: Final = (
-    "set the same innerClientAuthenticationCredentials there; masters of RocketMQ cannot, they need haTlsEnable and a "
-    "tunnel"
+    "set the same innerClientAuthenticationCredentials, brokerClusterName and brokerName there; masters of RocketMQ "
+    "cannot, they need haTlsEnable and a tunnel"
+)
+_SET_AT_SLAVE: Final = (
+    "set clusterAuthenticationEnabled and innerClientAuthenticationCredentials there; slaves of RocketMQ cannot, they "
+    "need haTlsEnable and a tunnel"
 )
 MOST_NAME_BYTES: Final = 4 * MOST_NAME
 _LENGTH: Final = struct.Struct(">I")
@@ -59,7 +66,8 @@ class _Seal:
 class ProvenStream(ABC):
     """One side of a connection: verifies the peer's bytes and returns its data. See `SlaveStream`, `MasterStream`."""
 
-    def __init__(self) -> None:
+    def __init__(self, set_name: str) -> None:
+        self._set_name = set_name.encode("utf-8", "replace")
         self._rest = bytearray()
         self._incoming: _Seal | None = None
         self._outgoing: _Seal | None = None
@@ -83,7 +91,8 @@ class ProvenStream(ABC):
             frame, tag = bytes(self._rest[_LENGTH.size : end]), bytes(self._rest[end : end + TAG_BYTES])
             if not hmac.compare_digest(self._incoming.tag(frame), tag):
                 raise NotProven(
-                    "its signature is wrong: its secret differs, or its bytes were changed on the way"
+                    "its signature is wrong: its secret, brokerClusterName or brokerName differs, or its bytes were "
+                    "changed on the way"
                     if not self.proven
                     else "its bytes were changed on the way"
                 )
@@ -111,8 +120,20 @@ class ProvenStream(ABC):
         parts += (_LENGTH.pack(len(data)), data, self._outgoing.tag(data))
 
     def _keys(self, secret: str, transcript: bytes) -> tuple[_Seal, _Seal]:
-        """Return the seals for the frames of the slave and of the master."""
+        """Return the seals for the frames of the slave and of the master. `transcript`: first bytes of both sides."""
+        transcript += self._set_name
         return _Seal(secret, b"bolide log, slave", transcript), _Seal(secret, b"bolide log, master", transcript)
+
+    def _check_begin(self, advice: str) -> None:
+        """Raise `NotProven` if the peer's first bytes are not `HELLO`."""
+        begin = bytes(self._rest[: len(HELLO)])
+        if HELLO.startswith(begin):
+            return
+        if begin[:-1] == _MAGIC:
+            raise NotProven(
+                f"it has version {begin[-1]} of the proof, and this broker version {HELLO[-1]}: update the older one"
+            )
+        raise NotProven(f"it does not prove that it belongs to the cluster: {advice}")
 
     @abstractmethod
     def _agree(self) -> None:
@@ -123,10 +144,10 @@ class ProvenStream(ABC):
 
 
 class SlaveStream(ProvenStream):
-    """The side that connects, with its credentials and a random number of 32 bytes."""
+    """The side that connects, with its credentials, the name of its broker set, and a random number of 32 bytes."""
 
-    def __init__(self, credentials: Credentials, nonce: bytes) -> None:
-        super().__init__()
+    def __init__(self, credentials: Credentials, set_name: str, nonce: bytes) -> None:
+        super().__init__(set_name)
         name = credentials.name.encode("utf-8", "replace")
         self._secret = credentials.secret
         self._hello = HELLO + nonce + _NAME.pack(len(name)) + name
@@ -134,8 +155,7 @@ class SlaveStream(ProvenStream):
 
     def _agree(self) -> None:
         size = len(HELLO) + NONCE_BYTES
-        if not HELLO.startswith(bytes(self._rest[: len(HELLO)])):
-            raise NotProven(f"it does not prove that it belongs to the cluster: {SET_AT_MASTER}")
+        self._check_begin(SET_AT_MASTER)
         if len(self._rest) >= size:
             answer = bytes(self._rest[:size])
             del self._rest[:size]
@@ -144,21 +164,17 @@ class SlaveStream(ProvenStream):
 
 
 class MasterStream(ProvenStream):
-    """The side that accepts. `find(name)` returns the secret of the credentials with this name, or None if unknown."""
+    """The side that accepts. `find(name)` returns the secret of the credentials with this name, or None if unknown.
+    `set_name`: name of its broker set."""
 
-    def __init__(self, find: Callable[[str], str | None], nonce: bytes) -> None:
-        super().__init__()
+    def __init__(self, find: Callable[[str], str | None], set_name: str, nonce: bytes) -> None:
+        super().__init__(set_name)
         self._find = find
         self._nonce = nonce
 
     def _agree(self) -> None:
         at = len(HELLO) + NONCE_BYTES
-        if not HELLO.startswith(bytes(self._rest[: len(HELLO)])):
-            raise NotProven(
-                "it does not prove that it belongs to the cluster: set clusterAuthenticationEnabled and "
-                "innerClientAuthenticationCredentials there; slaves of RocketMQ cannot, they need haTlsEnable and a "
-                "tunnel"
-            )
+        self._check_begin(_SET_AT_SLAVE)
         if len(self._rest) < at + _NAME.size:
             return
         size: int = _NAME.unpack_from(self._rest, at)[0]

@@ -55,12 +55,12 @@ class EpochSession:
     def received(self, data: bytes, begin: int, end: int, now: int) -> bool:
         """Process bytes from the slave. Return whether it reported. Raises `NotReplicated`."""
         reported = self._switch.received(data, self._of.epochs, begin, now)
-        hello = self._switch.hello
+        hello = self._switch.joined
         if hello is not None and not self._opened:
             self._opened = True
             self._mark = end
             self._of.opened(self._key, hello.slave_id, hello.learner, now)
-        if reported:
+        if reported and self.acked >= 0:
             self._of.heard(self._key, self.replica, self.acked, self._mark, now)
             if self.acked >= self._mark:
                 self._mark = end
@@ -152,9 +152,9 @@ class Confirming:
         self.close: Callable[[frozenset[int]], None] = _close_nothing
         """Closes the connections with these keys. Set by the owner of the connections."""
 
-    def session(self, file_size: int, pace: Pace, key: int, now: int) -> EpochSession:
-        """Create the session of a slave that has connected."""
-        session = self._sessions[key] = EpochSession(SwitchMaster(file_size, pace, now), key, self)
+    def session(self, file_size: int, pace: Pace, key: int, now: int, set_name: str = "") -> EpochSession:
+        """Create the session of a slave that has connected. `set_name`: name of this set."""
+        session = self._sessions[key] = EpochSession(SwitchMaster(file_size, pace, now, set_name), key, self)
         return session
 
     def opened(self, key: int, replica: int, learner: bool, now: int) -> None:

@@ -3,16 +3,18 @@
 Each frame starts with a state (int32). The slave sends a handshake, and the master responds with the epochs of its log.
 Then the slave reports offsets, and each transfer contains the epoch of its bytes and the confirm offset.
 
-RocketMQ's master confirms its whole log unless allAckInSyncStateSet is set. So a slave of Bolide requests an additional
-frame in its handshake, with a value of the learner flag that RocketMQ ignores. This `Held` frame contains the offset up
-to which all members of the set hold the log. It is sent only to slaves that request it.
+A slave of Bolide requests two additional frames in its handshake, with values of the learner flag that RocketMQ
+ignores. A `Named` frame precedes the master's response and contains the name of its set: the ids and epochs of two sets
+can be equal. A `Held` frame contains the offset up to which all members of the set hold the log, because RocketMQ's
+master confirms its whole log unless allAckInSyncStateSet is set. Both are sent only to slaves that request them. To a
+master that sent its name, the slave requests the bytes to compare with a frame that acknowledges nothing.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.errors import EpochsDamaged, NotReplicated
@@ -22,17 +24,25 @@ HANDSHAKE: Final = 1
 TRANSFER: Final = 2
 HELD: Final = 3
 """State of a `Held` frame, an extension of Bolide."""
+NAMED: Final = 4
+"""State of a `Named` frame, an extension of Bolide."""
+COMPARE: Final = 5
+"""State of a slave's request for the bytes from an offset, an extension of Bolide."""
 _LEARNER: Final = 1
 _WANTS_HELD: Final = 2
+_WANTS_NAME: Final = 4
 _STATE: Final = struct.Struct(">i")
 _HELLO: Final = struct.Struct(">ihhq")
 _REPORT: Final = struct.Struct(">iq")
 _HELD: Final = struct.Struct(">iq")
+_NAMED: Final = struct.Struct(">ii")
 _ANSWER: Final = struct.Struct(">iiqi")
 _ENTRY: Final = struct.Struct(">iq")
 _HEADER: Final = struct.Struct(">iiqiqq")
 MOST_EPOCHS: Final = 64 * 1024
 """Maximum number of epochs in a handshake: one election per minute for more than a month."""
+MOST_NAME: Final = 4096
+"""Maximum size of the name of a set, in bytes."""
 
 
 class Hello(NamedTuple):
@@ -45,6 +55,8 @@ class Hello(NamedTuple):
     """Whether the slave never joins the in-sync set."""
     wants_held: bool = False
     """Whether the slave requests `Held` frames. A learner cannot request them."""
+    wants_name: bool = False
+    """Whether the slave requests a `Named` frame. A learner cannot request it."""
 
 
 class MasterHello(NamedTuple):
@@ -52,6 +64,12 @@ class MasterHello(NamedTuple):
 
     epochs: Epochs
     end: int
+
+
+class Named(NamedTuple):
+    """The master belongs to the set `name`."""
+
+    name: str
 
 
 class Held(NamedTuple):
@@ -69,15 +87,31 @@ class EpochPiece(NamedTuple):
     confirm: int
 
 
+MasterFrame: TypeAlias = MasterHello | EpochPiece | Held | Named
+"""A frame of a master."""
+
+
 def encode_hello(hello: Hello) -> bytes:
     """Encode the handshake of a slave."""
-    flag = _LEARNER if hello.learner else _WANTS_HELD if hello.wants_held else 0
+    flag = _LEARNER if hello.learner else _WANTS_HELD * hello.wants_held + _WANTS_NAME * hello.wants_name
     return _HELLO.pack(HANDSHAKE, hello.from_last_file, flag, hello.slave_id)
 
 
 def encode_report(offset: int) -> bytes:
     """Encode a slave's report: the end of its durable log."""
     return _REPORT.pack(TRANSFER, offset)
+
+
+def encode_compare(offset: int) -> bytes:
+    """Encode a slave's request for the bytes from `offset`, which it compares with its log. Send it only to a master
+    that has sent a `Named` frame."""
+    return _REPORT.pack(COMPARE, offset)
+
+
+def encode_named(name: str) -> bytes:
+    """Encode a `Named` frame. A master sends it only to slaves that request it, before its handshake."""
+    data = name.encode("utf-8", "replace")[:MOST_NAME]
+    return _NAMED.pack(NAMED, len(data)) + data
 
 
 def encode_answer(epochs: Epochs, end: int) -> bytes:
@@ -104,7 +138,9 @@ class Heard:
     hello: Hello | None = None
     """The first handshake, if any."""
     report: int | None = None
-    """The last report, if any."""
+    """Offset of the last report, or of the last request for bytes to compare, if any."""
+    compares: bool = False
+    """Whether `report` only requests bytes to compare."""
 
 
 class HearingReader:
@@ -120,7 +156,7 @@ class HearingReader:
         heard, at = Heard(), 0
         while len(data) - at >= _STATE.size:
             state: int = _STATE.unpack_from(data, at)[0]
-            if state not in (HANDSHAKE, TRANSFER) or (state == HANDSHAKE and self._reported):
+            if state not in (HANDSHAKE, TRANSFER, COMPARE) or (state == HANDSHAKE and self._reported):
                 raise NotReplicated(f"it sends the invalid state {state}: it is not a slave in controller mode")
             size = _HELLO.size if state == HANDSHAKE else _REPORT.size
             if len(data) - at < size:
@@ -128,16 +164,19 @@ class HearingReader:
             if state == HANDSHAKE:
                 self._hello(data, at, heard)
             else:
-                heard.report = self._report(data, at)
+                heard.report, heard.compares = self._report(data, at), state == COMPARE
             at += size
         self._rest = data[at:]
         return heard
 
     def _hello(self, data: bytes, at: int, heard: Heard) -> None:
-        _, last_file, learner, slave_id = _HELLO.unpack_from(data, at)
+        _, last_file, flag, slave_id = _HELLO.unpack_from(data, at)
         if slave_id < 0:
             raise NotReplicated(f"it says that its id is {slave_id}; a controller gives 1 and above")
-        heard.hello = heard.hello or Hello(slave_id, last_file == 1, learner == _LEARNER, learner == _WANTS_HELD)
+        wants = flag if flag > _LEARNER else 0
+        heard.hello = heard.hello or Hello(
+            slave_id, last_file == 1, flag == _LEARNER, bool(wants & _WANTS_HELD), bool(wants & _WANTS_NAME)
+        )
 
     def _report(self, data: bytes, at: int) -> int:
         offset: int = _REPORT.unpack_from(data, at)[1]
@@ -150,18 +189,19 @@ class HearingReader:
 class SendingReader:
     """Decodes the frames of a master: one handshake, then transfers. Returns their bytes as they arrive."""
 
-    def __init__(self, wants_held: bool = False) -> None:
+    def __init__(self, wants_held: bool = False, wants_name: bool = False) -> None:
         self._rest = b""
         self._wants_held = wants_held
+        self._wants_name = wants_name
         self._answered = False
         self._left = 0
         self._at = 0
         self._epoch = Epoch(0, 0)
         self._confirm = 0
 
-    def receive(self, data: bytes) -> list[MasterHello | EpochPiece | Held]:
+    def receive(self, data: bytes) -> list[MasterFrame]:
         """Return the received frames in order. Raises `NotReplicated`."""
-        found: list[MasterHello | EpochPiece | Held] = []
+        found: list[MasterFrame] = []
         if self._left == 0:
             data = self._rest + data
         at = 0
@@ -180,18 +220,20 @@ class SendingReader:
         self._rest = data[at:]
         return found
 
-    def _frame(self, data: bytes, at: int, found: list[MasterHello | EpochPiece | Held]) -> int:
+    def _frame(self, data: bytes, at: int, found: list[MasterFrame]) -> int:
         """Decode a handshake or a header. Return its size, or 0 if it is incomplete."""
         if len(data) - at < _STATE.size:
             return 0
         state: int = _STATE.unpack_from(data, at)[0]
         if state == HELD and self._answered and self._wants_held:
             return self._held(data, at, found)
+        if state == NAMED and not self._answered and self._wants_name:
+            return self._named(data, at, found)
         if state != (TRANSFER if self._answered else HANDSHAKE):
             raise NotReplicated(f"it sends the invalid state {state}: it is not a master in controller mode")
         return self._header(data, at, found) if self._answered else self._answer(data, at, found)
 
-    def _answer(self, data: bytes, at: int, found: list[MasterHello | EpochPiece | Held]) -> int:
+    def _answer(self, data: bytes, at: int, found: list[MasterFrame]) -> int:
         if len(data) - at < _ANSWER.size:
             return 0
         _, size, end, _last = _ANSWER.unpack_from(data, at)
@@ -208,7 +250,20 @@ class SendingReader:
         found.append(MasterHello(epochs, end))
         return whole
 
-    def _held(self, data: bytes, at: int, found: list[MasterHello | EpochPiece | Held]) -> int:
+    def _named(self, data: bytes, at: int, found: list[MasterFrame]) -> int:
+        if len(data) - at < _NAMED.size:
+            return 0
+        size: int = _NAMED.unpack_from(data, at)[1]
+        if not 0 <= size <= MOST_NAME:
+            raise NotReplicated(f"it sent a name of {size} bytes for its set; at most {MOST_NAME} are allowed")
+        whole: int = _NAMED.size + size
+        if len(data) - at < whole:
+            return 0
+        self._wants_name = False
+        found.append(Named(data[at + _NAMED.size : at + whole].decode("utf-8", "replace")))
+        return whole
+
+    def _held(self, data: bytes, at: int, found: list[MasterFrame]) -> int:
         if len(data) - at < _HELD.size:
             return 0
         offset: int = _HELD.unpack_from(data, at)[1]
@@ -217,7 +272,7 @@ class SendingReader:
         found.append(Held(offset))
         return _HELD.size
 
-    def _header(self, data: bytes, at: int, found: list[MasterHello | EpochPiece | Held]) -> int:
+    def _header(self, data: bytes, at: int, found: list[MasterFrame]) -> int:
         if len(data) - at < _HEADER.size:
             return 0
         _, size, self._at, number, start, self._confirm = _HEADER.unpack_from(data, at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bolide.replication.epochs import Epochs
 from bolide.replication.errors import NotReplicated
 from bolide.replication.pacing import Pace, PacedSession
-from bolide.replication.switch_frames import HearingReader, Hello, encode_answer, encode_header
+from bolide.replication.switch_frames import HearingReader, Hello, encode_answer, encode_header, encode_named
 
 
 class SwitchMaster(PacedSession):
@@ -15,17 +15,29 @@ class SwitchMaster(PacedSession):
     a new epoch closes all connections.
     """
 
-    def __init__(self, file_size: int, pace: Pace, now: int) -> None:
+    def __init__(self, file_size: int, pace: Pace, now: int, set_name: str = "") -> None:
+        """`set_name`: name of this master's set, sent to slaves that request it."""
         super().__init__(pace, heard_at=now, wrote_at=now)
         self._file_size = file_size
         self._reader = HearingReader()
         self.hello: Hello | None = None
         """Handshake of the slave, or None before it arrives."""
+        self._set_name = set_name
         self._answered = False
         self._told_end = 0
 
+    @property
+    def joined(self) -> Hello | None:
+        """Handshake of a slave of this set, or None.
+
+        A slave that requests the name of the set may belong to another one. It then closes without a report, and must
+        not replace the connection of the replica with its id.
+        """
+        return self.hello if self.hello is None or not self.hello.wants_name or self.next_offset >= 0 else None
+
     def received(self, data: bytes, epochs: Epochs, begin: int, now: int) -> bool:
-        """Process bytes from the slave. Return whether it reported. Raises `NotReplicated`."""
+        """Process bytes from the slave. Return whether it reported or requested bytes to compare; such a request does
+        not change `acked`. Raises `NotReplicated`."""
         self._heard_at = now
         heard = self._reader.receive(data)
         if heard.hello is not None and self.hello is None:
@@ -38,7 +50,8 @@ class SwitchMaster(PacedSession):
             self.next_offset = self._start(heard.report, self.hello, epochs, begin)
         elif heard.report > self.next_offset:
             raise NotReplicated(f"it reports the end {heard.report}, but was sent nothing beyond {self.next_offset}")
-        self.acked = heard.report
+        if not heard.compares:
+            self.acked = heard.report
         return True
 
     def _start(self, reported: int, hello: Hello, epochs: Epochs, begin: int) -> int:
@@ -67,7 +80,8 @@ class SwitchMaster(PacedSession):
         self._answered = True
         self._told_end = end
         self._wrote_at = now
-        return encode_answer(epochs, end)
+        named = encode_named(self._set_name) if self.hello.wants_name and self._set_name else b""
+        return named + encode_answer(epochs, end)
 
     def wanted(self, epochs: Epochs, end: int, now: int) -> int:
         """Return the number of bytes to send now, starting at `next_offset`, all within one file and one epoch."""

@@ -1,10 +1,11 @@
 """A slave's side of its connection in controller mode (docs/protocol/ha.md 6, AutoSwitchHAClient.java).
 
 The epochs of both logs determine the offset where they diverge. RocketMQ truncates the slave's log there. This session
-first checks three things: the master's last epoch is the one that the controller named, the master's log contains
-everything that the set is known to hold, and the last bytes before the offset are the same in both logs. For the last
-check, it requests these bytes again. Then it returns the offset, its caller truncates the log, and the session sends
-its first report. RocketMQ also accepts a master whose frames contradict its handshake. This session raises an error.
+first checks four things: the master belongs to the slave's set, its last epoch is the one that the controller named,
+its log contains everything that the set is known to hold, and the last bytes before the offset are the same in both
+logs. For the last check, it requests these bytes again. Then it returns the offset, its caller truncates the log, and
+the session sends its first report. RocketMQ also accepts a master whose frames contradict its handshake. This session
+raises an error.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from bolide.replication.switch_frames import (
     EpochPiece,
     Held,
     Hello,
+    MasterFrame,
     MasterHello,
+    Named,
     SendingReader,
+    encode_compare,
     encode_hello,
     encode_report,
 )
@@ -59,9 +63,18 @@ class SwitchSlave:
     """One connection. `own`: the slave's log at connection time; `epoch`: the epoch whose master the controller named;
     `now` is ms."""
 
-    def __init__(self, hello: Hello, own: OwnLog, epoch: int, pace: Pace, now: int, all_confirm: bool = False) -> None:
+    def __init__(
+        self,
+        hello: Hello,
+        own: OwnLog,
+        epoch: int,
+        pace: Pace,
+        now: int,
+        all_confirm: bool = False,
+        set_name: str = "",
+    ) -> None:
         """`all_confirm`: whether allAckInSyncStateSet is set, so that the master confirms only bytes that all members
-        hold.
+        hold. `set_name`: name of the slave's set, compared with the name that a master sends.
 
         Raises `LogKept` if the slave's log has bytes but no epochs.
         """
@@ -74,8 +87,11 @@ class SwitchSlave:
         self._epochs = own.epochs
         self._pace = pace
         self._all_confirm = all_confirm
-        self._reader = SendingReader(hello.wants_held)
-        self._waiting: deque[MasterHello | EpochPiece | Held] = deque()
+        self._set_name = set_name
+        self._named = False
+        """Whether the master has sent the name of this set."""
+        self._reader = SendingReader(hello.wants_held, hello.wants_name)
+        self._waiting: deque[MasterFrame] = deque()
         """Received frames to handle after the truncation."""
         self._heard_at = self._said_at = now
         self._reported = -1
@@ -113,6 +129,9 @@ class SwitchSlave:
         self._waiting.extend(self._reader.receive(data))
         while self._waiting and arrived.cut < 0 and arrived.compare is None:
             found = self._waiting.popleft()
+            if isinstance(found, Named):
+                self._check_set(found.name)
+                continue
             if isinstance(found, MasterHello):
                 self._agree(found, arrived)
                 if self._waiting:
@@ -147,6 +166,15 @@ class SwitchSlave:
             runs.append((begun, part.offset, part.data))
 
     # -- what both logs have in common
+
+    def _check_set(self, name: str) -> None:
+        """Raise `NotReplicated` if the master belongs to another set, whose ids and epochs may be the same."""
+        if name != self._set_name:
+            raise NotReplicated(
+                f"it is a master of the set {name}, but this replica belongs to the set {self._set_name}: correct "
+                "brokerIP2 or haListenPort of the replica's master, or the route to it"
+            )
+        self._named = True
 
     def _agree(self, answer: MasterHello, arrived: Arrived) -> None:
         """Set the range to compare, or the offset to truncate at. Raises `NotReplicated`."""
@@ -189,7 +217,11 @@ class SwitchSlave:
         self._at = self._reported = self._common - len(tail)
         self._said_at = now
         self._compared_by = now + self._patience
-        return encode_report(self._at)
+        return self._request()
+
+    def _request(self) -> bytes:
+        """Return the frame that requests the bytes to compare. Masters of RocketMQ know only reports."""
+        return encode_compare(self._reported) if self._named else encode_report(self._reported)
 
     def _compare(self, part: EpochPiece, now: int) -> int:
         """Return the offset to truncate at if all bytes have been compared, otherwise -1. Raises `LogKept` at the first
@@ -264,10 +296,11 @@ class SwitchSlave:
             return self.hello(now) if waited and not self._answered else b""
         if not waited and (self._tail or kept <= self._reported):
             return b""
-        if not self._tail:
-            self._reported = kept
         self._said_at = now
-        return encode_report(self._reported)
+        if self._tail:
+            return self._request()
+        self._reported = kept
+        return encode_report(kept)
 
     def silent(self, now: int) -> bool:
         """Return whether the master has been idle for too long and is considered lost."""

@@ -144,6 +144,7 @@ class ProvenPort:
     def __init__(
         self,
         users: Users,
+        set_name: str,
         world: World,
         made: Callable[[], RawConnection],
         refused: Callable[[str, str], None],
@@ -152,6 +153,8 @@ class ProvenPort:
         seconds: float,
     ) -> None:
         self.users = users
+        self.set_name = set_name
+        """Name of the broker set, part of the proof."""
         self.world = world
         self.made = made
         self.refused = refused
@@ -204,7 +207,8 @@ class Entering:
             connection.connection_made(self._below)
             connection.data_received(data)
             return
-        proving = Proving(MasterStream(port.secret_of, nonce(port.world)), port.made, self._done, left_open=True)
+        stream = MasterStream(port.secret_of, port.set_name, nonce(port.world))
+        proving = Proving(stream, port.made, self._done, left_open=True)
         self._below.set_protocol(proving)
         proving.connection_made(self._below)
         proving.data_received(data)
@@ -250,11 +254,12 @@ async def connect_proven(
     host: str,
     port: int,
     credentials: Credentials,
+    set_name: str,
     failed: Callable[[str], None],
 ) -> RawConnection:
-    """Connect to a `ProvenPort`, and return the connection once both sides have proved themselves. `failed(why)` is
-    called if the peer violates the protocol later. Raises `OSError` if the connection fails, and `NotProven` if the
-    proof fails or takes longer than `PROOF_S`."""
+    """Connect to a `ProvenPort` of the same broker set, and return the connection once both sides have proved
+    themselves. `failed(why)` is called if the peer violates the protocol later. Raises `OSError` if the connection
+    fails, and `NotProven` if the proof fails or takes longer than `PROOF_S`."""
     outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def done(why: str) -> None:
@@ -263,7 +268,8 @@ async def connect_proven(
         elif why:
             failed(why)
 
-    proving = await world.connect(lambda: Proving(SlaveStream(credentials, nonce(world)), made, done), host, port, None)
+    stream = SlaveStream(credentials, set_name, nonce(world))
+    proving = await world.connect(lambda: Proving(stream, made, done), host, port, None)
     try:
         async with asyncio.timeout(PROOF_S):
             why = await outcome

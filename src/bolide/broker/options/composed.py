@@ -148,6 +148,11 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
             raise ConfigError("enableControllerMode = true needs namesrvAddr: replicas find their master's log by it")
 
     @property
+    def set_name(self) -> str:
+        """Name by which the brokers of a set recognize each other at the port of the log."""
+        return f"{self.place.broker_cluster_name}#{self.place.broker_name}"
+
+    @property
     def is_slave(self) -> bool:
         """Whether `brokerRole` is SLAVE. Under a controller the setting has no effect."""
         return self.place.broker_role == "SLAVE"

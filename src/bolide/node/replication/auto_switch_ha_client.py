@@ -35,6 +35,8 @@ class FollowedMaster(NamedTuple):
     """Whether every in-sync replica must acknowledge a record (allAckInSyncStateSet)."""
     set_progress_back: Callable[[], object]
     """Clamps progress to the ends of queues. Raises `FileFailed`."""
+    set_name: str
+    """Name of the set of both brokers."""
 
 
 class AutoSwitchHAClient(HAClient):
@@ -85,7 +87,7 @@ class AutoSwitchHAClient(HAClient):
         self._later = []
         of, raw = self._followed_by, self._raw
         own = OwnLog(int(raw.end), self._epoch_log.epochs, file_size, self._held.offset, int(raw.begin))
-        self._session = session = SwitchSlave(of.hello, own, of.epoch, self._pace, now, of.all_confirm)
+        self._session = session = SwitchSlave(of.hello, own, of.epoch, self._pace, now, of.all_confirm, of.set_name)
         return session.hello(now)
 
     def _drop(self) -> None:

@@ -48,6 +48,8 @@ class LoopParts(NamedTuple):
     """TLS context for connections to a master."""
     credentials: Credentials | None = None
     """Credentials of the proof between slave and master. None: no proof, or proof by certificates."""
+    set_name: str = ""
+    """Name of the broker set, part of the proof."""
 
 
 class HAClient(Service, NoReplicas):
@@ -222,7 +224,7 @@ class HAClient(Service, NoReplicas):
         parts = self._parts
         made = partial(RawConnection, self, WRITE_HIGH)
         if parts.credentials is not None:
-            return await connect_proven(parts.world, made, host, port, parts.credentials, self._end)
+            return await connect_proven(parts.world, made, host, port, parts.credentials, parts.set_name, self._end)
         return await parts.world.connect(made, host, port, current_context(parts.tls))
 
     async def _quiet(self) -> None:

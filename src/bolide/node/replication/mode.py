@@ -50,7 +50,7 @@ class ModeParts(Struct, frozen=True):
         options = self.options
         proves = options.access.cluster_authentication_enabled and not options.replication.ha_tls_enable
         credentials = options.access.inner_credentials if proves else None
-        return self.loop._replace(tls=self.port.following, credentials=credentials)
+        return self.loop._replace(tls=self.port.following, credentials=credentials, set_name=options.set_name)
 
 
 class ReplicationMode:

@@ -68,6 +68,7 @@ class SlavePort:
             return made
         proven = self._shaking = ProvenPort(
             options.access.cluster_users,
+            options.set_name,
             self._world,
             made,
             self._refused,

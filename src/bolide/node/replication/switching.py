@@ -205,7 +205,7 @@ class Switching(Service):
         file_size = int(store.shape.commit_log_segment_size)
         self._slaves = SlaveLinks(
             store, confirming, pace, parts.effects, parts.another_turn, parts.clock, parts.log,
-            LinkHooks(open_session=lambda key, now: confirming.session(file_size, pace, key, now), woken=self),
+            LinkHooks(lambda key, now: confirming.session(file_size, pace, key, now, options.set_name), self),
         )  # fmt: skip
         confirming.close = self._slaves.close
         self._confirming = confirming
@@ -215,10 +215,11 @@ class Switching(Service):
         node, store, options = self.node, self._store, self._options
         self._parts.log.info("becoming a slave of %s, the master of epoch %d", told.address, told.epoch)
         await self.lose()
-        hello = Hello(own_id, options.controlled.sync_from_last_file, options.controlled.async_learner, wants_held=True)
+        hello = Hello(own_id, options.controlled.sync_from_last_file, options.controlled.async_learner, True, True)
         followed = FollowedMaster(
             told.epoch, lambda: self._log_address(told.address), hello, self.epoch_log, self.held,
             options.controlled.all_ack_in_sync_state_set, lambda: node.set_progress_back(self._parts.clock()),
+            options.set_name,
         )  # fmt: skip
         self._link = link = AutoSwitchHAClient(
             store, self._pace, self._parts, followed, self.cut, lambda follows: self._following(told.address, follows),
