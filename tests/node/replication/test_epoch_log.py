@@ -11,6 +11,7 @@ from bolide.node.replication.epoch_file import NAME, load_epochs
 from bolide.node.replication.epoch_log import EpochLog
 from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.errors import NotReplicated
+from bolide.store.disk.file_contract import FileFailed
 from bolide.store.raw_log import RawLog
 from bolide.testing.files import Stopped
 from tests.store.scenario import ROOT, Machine
@@ -156,6 +157,22 @@ async def test_a_master_that_dies_while_its_epoch_begins_has_no_byte_of_it_witho
         if done:
             return
     raise AssertionError("it takes fewer calls")
+
+
+async def test_epochs_of_truncated_bytes_are_gone_even_if_their_file_cannot_be_written() -> None:
+    of = Machine()
+    epochs = epoch_log(of)
+    await written(of, epochs, 1, 5)
+    end = ends(of)[2]
+    await written(of, epochs, 2, 3)
+    RawLog(of.store).cut(end, of.now)
+    of.files.fail_next("write_file")
+    with pytest.raises(FileFailed):
+        await epochs.cut(end)
+    assert epochs.epochs.entries == (Epoch(1, 0),)
+    assert len(load_epochs(of.files, PATH).entries) == 2
+    await epochs.cut(end)
+    assert load_epochs(of.files, PATH).entries == (Epoch(1, 0),)
 
 
 async def test_a_log_without_epochs_belongs_to_its_first() -> None:

@@ -63,5 +63,7 @@ class EpochLog:
 
     async def cut(self, end: int) -> None:
         """Truncate the epochs after the log was durably truncated to `end`. Do not append before this returns: new
-        bytes would be assigned to truncated epochs."""
-        await self.keep(self.epochs.cut_at(end))
+        bytes would be assigned to truncated epochs. Raises `FileFailed`; then only the file contains the old epochs,
+        and the next change replaces it."""
+        self.epochs = self.epochs.cut_at(end)
+        await self.keep(self.epochs)
