@@ -13,8 +13,12 @@ from bolide.node.broker import BrokerNode
 from bolide.node.controller.node import ControllerNode
 from bolide.node.machine.node_world import NodeWorld
 from bolide.node.namesrv import NamesrvNode
+from bolide.remoting import codes
+from bolide.remoting.command import make_request
+from bolide.remoting.headers.controller import ElectMasterRequestHeader
+from bolide.transport.client import ClientConnection
 from proof.kit.ports import reserve_port
-from proof.kit.waiting import until
+from proof.kit.waiting import PATIENCE, until
 from tests.node.brokers import options
 from tests.node.replication.parts import OK, SMALL, codes_of, same, send
 
@@ -127,3 +131,15 @@ async def hand_over(folder: Path, **more: Any) -> None:
         await of.all_in_sync(1, 2)
         assert codes_of(await send(second, 20)) == OK
         await same(second, again)
+
+
+async def elect(of: ControlledSet, broker_id: int) -> None:
+    """An operator hands the set over."""
+    header = ElectMasterRequestHeader(
+        cluster_name="DefaultCluster", broker_name="broker-a", broker_id=broker_id, designate_elect=True
+    )
+    client = await ClientConnection.connect(of.controller.address, PATIENCE)
+    answer = await client.request(make_request(codes.CONTROLLER_ELECT_MASTER, 0, header.to_ext()), PATIENCE)
+    assert answer.code == codes.SUCCESS, answer.remark
+    client.close()
+    await client.wait_closed()

@@ -15,6 +15,7 @@ from bolide.node.replication.slave_links import (
     GATHER_BYTES,
     GATHER_MS,
     MOST_SLAVES,
+    SHORT_MS,
     WRITE_BYTES,
     WRITE_HIGH,
     SlaveLinks,
@@ -264,12 +265,17 @@ class Links:
         self.scheduled: list[int] = []
         self.slaves = SlaveLinks(
             self.parts.store, InSync(needed=needed, timeout=3000, max_gap=1000, end=0), Pace(), self.parts.effects,
-            lambda: self.scheduled.append(1), lambda: NOW, logging.getLogger("test"),
+            lambda: self.scheduled.append(1), lambda: self.now, logging.getLogger("test"),
         )  # fmt: skip
-        self.connection, self.wire = RawConnection(self.slaves, WRITE_HIGH), Wire()
-        self.connection.connection_made(self.wire)
+        self.now = NOW
+        self.connect()
         self.grow(1)
         self.connection.data_received(encode_report(8))
+
+    def connect(self) -> None:
+        """Open a connection."""
+        self.connection, self.wire = RawConnection(self.slaves, WRITE_HIGH), Wire()
+        self.connection.connection_made(self.wire)
 
     def grow(self, messages: int) -> None:
         """Have the log grow by so many messages of a good kilobyte."""
@@ -381,3 +387,30 @@ def test_reports_that_a_closed_connection_still_has_are_ignored(links: Links) ->
     links.connection.data_received(encode_report(end))
     assert not links.slaves.connections(NOW)
     assert links.slaves.in_sync(NOW) == 0
+
+
+def test_repeated_short_connections_of_a_slave_are_logged_once(
+    links: Links, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    links.slaves.turn(NOW)
+    end = int(links.parts.store.written_offset)
+
+    def connect(lasts: int, *reports: int) -> list[str]:
+        caplog.clear()
+        links.connect()
+        for report in reports:
+            links.connection.data_received(encode_report(report))
+            links.slaves.turn(links.now)
+        links.now += lasts
+        links.connection.connection_lost(None)
+        return [record.getMessage().split(" ", 3)[3].split(",")[0] for record in caplog.records]
+
+    both = ["follows from offset 8", "has disconnected"]
+    assert connect(100, 8) == both
+    for _ in range(3):
+        assert connect(100, 8) == []
+    assert connect(100, 8, end) == ["has disconnected"], "its report is another"
+    assert connect(SHORT_MS, 8) == ["has disconnected"], "it stayed"
+    assert connect(100, 8) == both
+    assert connect(100, end) == [f"follows from offset {end}", "has disconnected"]

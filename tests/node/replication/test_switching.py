@@ -17,8 +17,7 @@ from bolide.layout.names import SCHEDULE_TOPIC
 from bolide.node.broker import BrokerNode
 from bolide.node.replication.switching import Switching
 from bolide.remoting import codes
-from bolide.remoting.command import Command, make_request
-from bolide.remoting.headers.controller import ElectMasterRequestHeader
+from bolide.remoting.command import Command
 from bolide.replication.epochs import Epoch, Epochs
 from bolide.replication.standing import Told
 from bolide.replication.switch_frames import encode_answer
@@ -27,7 +26,7 @@ from bolide.transport.client import ClientConnection
 from proof.kit.waiting import PATIENCE, until, until_answered
 from proof.reader.records import leading
 from tests.node.brokers import send_request
-from tests.node.replication.controlled import ControlledSet, controlled
+from tests.node.replication.controlled import ControlledSet, controlled, elect
 from tests.node.replication.parts import OK, codes_of, log_of, same, send
 
 
@@ -376,15 +375,3 @@ async def test_log_that_differs_from_the_masters_is_not_truncated(tmp_path: Path
         assert f"differ at offset {differs}" in replicas.refused()
         assert f"--at {differs} --yes" in replicas.refused()
         assert not again.parts.role.may_serve
-
-
-async def elect(of: ControlledSet, broker_id: int) -> None:
-    """An operator hands the set over."""
-    header = ElectMasterRequestHeader(
-        cluster_name="DefaultCluster", broker_name="broker-a", broker_id=broker_id, designate_elect=True
-    )
-    client = await ClientConnection.connect(of.controller.address, PATIENCE)
-    answer = await client.request(make_request(codes.CONTROLLER_ELECT_MASTER, 0, header.to_ext()), PATIENCE)
-    assert answer.code == codes.SUCCESS, answer.remark
-    client.close()
-    await client.wait_closed()

@@ -62,6 +62,8 @@ class AutoSwitchHAClient(HAClient):
         self._cut = cut
         self._following = following
         self._session: SwitchSlave | None = None
+        self._cut_said = (-1, -1)
+        """The truncation that was logged last."""
         self._progress_due = True
         """Whether progress beyond the ends of queues may belong to a log that was lost."""
         self._working: asyncio.Task[None] | None = None
@@ -151,14 +153,16 @@ class AutoSwitchHAClient(HAClient):
         """Make this log a prefix of the master's: truncate the log, then its epochs, then report."""
         before = int(self._raw.end)
         if end < before:
-            self._log.warning(
-                "truncating this log from %d to %d: it diverges there from the log of master %s, and no confirmation "
-                "of its end has arrived; a copy is in %s",
-                before,
-                end,
-                connection.remote,
-                self._store.log_cut.folder,
-            )
+            if self._cut_said != (before, end):
+                self._cut_said = before, end
+                self._log.warning(
+                    "truncating this log from %d to %d: it diverges there from the log of master %s, and no "
+                    "confirmation of its end has arrived; a copy is in %s",
+                    before,
+                    end,
+                    connection.remote,
+                    self._store.log_cut.folder,
+                )
             self._progress_due = True
             await self._cut(end)
         await self._epoch_log.cut(end)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
+from bolide.access.proven_stream import NotProven
 from bolide.access.users import Credentials
 from bolide.broker.core.effects import Effects
 from bolide.broker.core.replicas import NoReplicas
@@ -34,6 +35,8 @@ WRITE_HIGH: Final = 64 * 1024
 READ: Final = 256 * 1024
 HEARTBEATS: Final = 2
 """Number of missing heartbeats after which the last report of a master is outdated."""
+STEADY_MS: Final = 2000
+"""Time without bytes to append until a complete log shows that an earlier failure has been resolved."""
 
 
 class LoopParts(NamedTuple):
@@ -80,8 +83,12 @@ class HAClient(Service, NoReplicas):
         self._at_once = False
         self._said = ""
         self._refused = ""
-        """Reason why this slave rejects its master, or "" if it does not or if no master has responded yet."""
+        """Reason why this slave does not replicate, or "" if it replicates or if no master has responded yet."""
+        self._stuck = False
+        """Whether `_refused` is the reason until bytes are appended: it occurs after the start of a connection."""
         self._follows = False
+        self._followed_at = self._end_then = 0
+        """Time when the current connection started to replicate, and the end of the log before its first bytes."""
         self._read_at = 0
         self._wrote_at = 0
         self._has_all = False
@@ -120,6 +127,9 @@ class HAClient(Service, NoReplicas):
             try:
                 address = await self._where(address)
                 await self._follow_once(address)
+                if not self._why and not self._follows:
+                    text = f"the master {address} closes the connection before it sends its log: its log has the reason"
+                    self._refuse(text, stuck=False)
                 self._say(f"the connection to the master {address} ended{': ' if self._why else ''}{self._why}")
             except (BolideError, OSError) as error:
                 text = self._noted(error) if isinstance(error, BolideError) else reason_of(error)
@@ -146,7 +156,7 @@ class HAClient(Service, NoReplicas):
             connection = await self._connect(host, port)
         self._connection = connection
         self._ended.clear()
-        self._follows = False
+        self._follows, self._end_then = False, int(self._raw.end)
         try:
             self._write(self._begin(self._clock()))
             self._parts.effects.wake(self._woken)
@@ -162,6 +172,11 @@ class HAClient(Service, NoReplicas):
         """Close the connection because of an error."""
         self._end(self._noted(error))
 
+    def _broken(self, why: str) -> None:
+        """Close the connection because its signatures are wrong."""
+        self._refuse(why, stuck=self._follows)
+        self._end(why)
+
     def _keeps_log(self) -> None:
         """Called when this slave rejects the master to protect its own log."""
 
@@ -174,12 +189,15 @@ class HAClient(Service, NoReplicas):
                 f"; let a replica lead that has all of it, or stop this broker and truncate its log by "
                 f"bolide store truncate {self._store.root} --at {error.at} --yes (-c broker.conf for its file sizes)"
             )
-        if isinstance(error, NotReplicated):
-            self._refused = text
+        self._refuse(text, stuck=self._follows or not isinstance(error, (NotReplicated, NotProven)))
         return text
 
+    def _refuse(self, text: str, *, stuck: bool) -> None:
+        self._refused = text
+        self._stuck = self._stuck or stuck
+
     def refused(self) -> str:
-        """Return why this slave rejects its master, with the command that resolves it, or "" if it does not."""
+        """Return why this slave does not replicate, with the command that resolves it, or "" if it replicates."""
         return self._refused
 
     def shares_log(self) -> bool:
@@ -189,7 +207,11 @@ class HAClient(Service, NoReplicas):
 
     def _followed(self, connection: RawConnection, offset: int) -> None:
         """Record that this log is a prefix of the master's log."""
-        self._follows, self._said, self._refused = True, "", ""
+        self._follows, self._followed_at = True, self._clock()
+        self._end_then = min(self._end_then, int(self._raw.end))
+        if self._stuck:  # the same failure may follow, each time
+            return
+        self._said = self._refused = ""
         self._log.info("follows the master %s from offset %d", connection.remote, offset)
 
     async def _read(self, offset: int, end: int) -> bytes:
@@ -224,7 +246,7 @@ class HAClient(Service, NoReplicas):
         parts = self._parts
         made = partial(RawConnection, self, WRITE_HIGH)
         if parts.credentials is not None:
-            return await connect_proven(parts.world, made, host, port, parts.credentials, parts.set_name, self._end)
+            return await connect_proven(parts.world, made, host, port, parts.credentials, parts.set_name, self._broken)
         return await parts.world.connect(made, host, port, current_context(parts.tls))
 
     async def _quiet(self) -> None:
@@ -302,7 +324,11 @@ class HAClient(Service, NoReplicas):
         return now - self._had_all_at if self._had_all_at else -1
 
     def _told_end(self, has_all: bool, now: int) -> None:
-        """Record a report of the master's end."""
+        """Record a report of the master's end, after its bytes were appended."""
+        steady = has_all and now - self._followed_at >= STEADY_MS
+        if self._stuck and self._follows and (steady or self._raw.end > self._end_then):
+            self._stuck, self._said, self._refused = False, "", ""
+            self._log.info("follows the master %s again, up to offset %d", self._address, int(self._raw.end))
         self._has_all = has_all
         if has_all:
             self._had_all_at = now

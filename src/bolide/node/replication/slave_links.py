@@ -26,6 +26,8 @@ from bolide.transport.raw_connection import RawConnection
 WRITE_HIGH: Final = 1024 * 1024
 """Maximum unread bytes of a slave. Sending pauses until it has read most of them."""
 MOST_SLAVES: Final = 64
+SHORT_MS: Final = 10_000
+"""Repeated connections of a slave that are shorter, and have the same reports, are logged once."""
 TURN_BYTES: Final = 1024 * 1024
 """Bytes of the log that are sent in one turn, to all slaves together."""
 WRITE_BYTES: Final = 256 * 1024
@@ -41,11 +43,16 @@ READ_AHEAD: Final = 1024 * 1024
 class _Slave:
     """One connection of a slave."""
 
-    def __init__(self, key: int, connection: RawConnection, session: MasterSide, spans: CheckedSpans) -> None:
+    def __init__(
+        self, key: int, connection: RawConnection, session: MasterSide, spans: CheckedSpans, opened_at: int
+    ) -> None:
         self.key = key
         self.connection = connection
         self.session = session
         self.spans = spans
+        self.opened_at = opened_at
+        self.repeats = False
+        """Whether the previous connection of this slave was short and requested the same offset."""
         self.loading = False
         """Whether the thread pool is loading the next bytes."""
         self.began_at = -1
@@ -100,6 +107,8 @@ class SlaveLinks(Service, NoReplicas):
         self._slaves: dict[RawConnection, _Slave] = {}
         self._keys = 0
         self._said: dict[str, str] = {}
+        self._brief: dict[str, tuple[int, int]] = {}
+        """By host, the first offset and the last report of a connection that was short."""
 
     # ---- connections
 
@@ -114,8 +123,9 @@ class SlaveLinks(Service, NoReplicas):
                 return
             self.closed(last)
         self._keys += 1
-        session = self._open_session(self._keys, self._clock())
-        self._slaves[connection] = _Slave(self._keys, connection, session, CheckedSpans(self._store.log))
+        now = self._clock()
+        session = self._open_session(self._keys, now)
+        self._slaves[connection] = _Slave(self._keys, connection, session, CheckedSpans(self._store.log), now)
         self._effects.wake(self._woken)
         self._another_turn()
 
@@ -141,8 +151,11 @@ class SlaveLinks(Service, NoReplicas):
         first = slave.began_at < 0
         if first:
             slave.began_at = session.next_offset
-            self._log.info("the slave %s follows from offset %d", connection.remote, session.next_offset)
-            self._said.pop(host_of(connection), None)
+            host = host_of(connection)
+            slave.repeats = host in self._brief and self._brief[host][0] == slave.began_at
+            if not slave.repeats:
+                self._log.info("the slave %s follows from offset %d", connection.remote, slave.began_at)
+                self._said.pop(host, None)
         if session.acked > slave.began_at:
             self._in_sync.reported(slave.key, session.acked)
         else:
@@ -164,10 +177,21 @@ class SlaveLinks(Service, NoReplicas):
             return
         self._in_sync.gone(slave.key)
         self._another_turn()
-        if slave.began_at >= 0:
+        if slave.began_at >= 0 and not self._repeated(slave):
             self._log.info(
                 "the slave %s has disconnected, its last report was %d", connection.remote, slave.session.acked
             )
+
+    def _repeated(self, slave: _Slave) -> bool:
+        """Note the end of a connection. Return whether the one before it was as short and had the same reports."""
+        host, reports = host_of(slave.connection), (slave.began_at, slave.session.acked)
+        before = self._brief.pop(host, None)
+        if self._clock() - slave.opened_at >= SHORT_MS:
+            return False
+        if len(self._brief) >= MOST_SLAVES:
+            self._brief.clear()
+        self._brief[host] = reports
+        return before == reports
 
     def served(self) -> bool:
         """Return whether every slave that keeps up has the whole log."""

@@ -10,9 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-from bolide.broker.core.replicas import NoReplicas
 from bolide.broker.core.role import SLAVE, SYNC_MASTER
-from bolide.broker.core.service import Service
 from bolide.broker.options.composed import BrokerOptions
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
@@ -23,8 +21,8 @@ from bolide.node.replication.epoch_log import EpochLog
 from bolide.node.replication.ha_client import LoopParts
 from bolide.node.replication.nobody import Nobody
 from bolide.node.replication.node_parts import NodeParts
+from bolide.node.replication.side_state import SideState
 from bolide.node.replication.slave_links import WRITE_HIGH, LinkHooks, SlaveLinks
-from bolide.remoting.bodies.replication import HAClientRuntimeInfo, HAConnectionRuntimeInfo
 from bolide.replication.absences import Absences
 from bolide.replication.confirming import Confirming
 from bolide.replication.held_by_set import HeldBySet
@@ -56,7 +54,7 @@ class Opening(NamedTuple):
     own_id: int
 
 
-class Switching(Service):
+class Switching(SideState):
     """Replication of one broker in controller mode. Implements `node.loop.host_protocol.Replication`,
     `broker.core.replicas` and `node.replication.role_taker.RoleTaker`."""
 
@@ -76,6 +74,7 @@ class Switching(Service):
 
         Raises `StoreDamaged`.
         """
+        super().__init__()
         self._options = options
         self._world = world
         self._store = store
@@ -120,17 +119,21 @@ class Switching(Service):
     async def lead(self, told: Told, own_id: int) -> None:
         """Become the master of an epoch. Raises `NotReplicated`, `FileFailed` and `BolideError`, without serving."""
         self._begins = True
-        confirmed = -1
         try:
             # Also between two epochs of this master: until the new one is open, no other broker confirms new records.
             await self.lose()
-            confirmed = int(self._store.replicated_offset)
-            await self._lead(told, own_id)
+            readable = self._store.replicated_offset
+            try:
+                await self._lead(told, own_id)
+            finally:
+                if self._confirming is None:  # this replica does not lead, so only confirmed records may be read
+                    self._store.replicated_offset = readable
+            self.failed = ""
+        except BolideError as error:
+            self.failed = f"cannot become the master of epoch {told.epoch}: {error}"
+            raise
         finally:
             self._begins = False
-            if self._slaves is None and confirmed >= 0:
-                # As a slave, this broker must not dispatch records that its next master may lack.
-                self._store.replicated_offset = confirmed
 
     async def _lead(self, told: Told, own_id: int) -> None:
         node, store, log = self.node, self._store, self._parts.log
@@ -215,6 +218,7 @@ class Switching(Service):
         node, store, options = self.node, self._store, self._options
         self._parts.log.info("becoming a slave of %s, the master of epoch %d", told.address, told.epoch)
         await self.lose()
+        self.failed = ""
         hello = Hello(own_id, options.controlled.sync_from_last_file, options.controlled.async_learner, True, True)
         followed = FollowedMaster(
             told.epoch, lambda: self._log_address(told.address), hello, self.epoch_log, self.held,
@@ -398,18 +402,6 @@ class Switching(Service):
         if side is not None:
             side.tick(now, budget)
 
-    def connections(self, now: int) -> list[HAConnectionRuntimeInfo]:
-        """Return the state of a master's slave connections."""
-        return (self.side or NoReplicas()).connections(now)
-
-    def lags(self, now: int) -> dict[str, int]:
-        """Return the replication lag of each slave in ms."""
-        return (self.side or NoReplicas()).lags(now)
-
-    def in_sync(self, now: int) -> int:
-        """Return the number of slaves in sync."""
-        return (self.side or NoReplicas()).in_sync(now)
-
     def expelled(self) -> int:
         """Return the number of replicas that are temporarily excluded from the in-sync set."""
         return self.sync_set.expelled if self.sync_set is not None else 0
@@ -417,22 +409,6 @@ class Switching(Service):
     def disk_hangs(self) -> bool:
         """Return whether the log waits for a disk that does not respond."""
         return self._settling.hung
-
-    def link(self, now: int) -> HAClientRuntimeInfo:
-        """Return the state of a slave's connection to its master."""
-        return (self.side or NoReplicas()).link(now)
-
-    def refused(self) -> str:
-        """Return why this replica rejects its master, or "" if it does not."""
-        return (self.side or NoReplicas()).refused()
-
-    def shares_log(self) -> bool:
-        """Return whether this log is known to be a prefix of the log of the current master, if there is one."""
-        return self.side is not None and self.side.shares_log()
-
-    def lag_ms(self, now: int) -> int:
-        """Return the replication lag of this slave in ms."""
-        return (self.side or NoReplicas()).lag_ms(now)
 
     def arrived(self, arrivals: list[Arrival], now: int) -> None:
         """Fetch the master's tables soon, once per queue, when a message of an unknown topic or queue arrives."""
