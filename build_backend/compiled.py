@@ -147,6 +147,7 @@ COMPILED: Final[dict[str, str]] = {
 NATIVE: Final[dict[str, str]] = {
     "bolide.broker.send.send_kernel": "makes records and answers of the plain sends of every read",
     "bolide.layout.column_kernel": "makes columns of the records that Spark reads",
+    "bolide.layout.crc_kernel": "compares the CRC of a body that a client, a slave or a disk read gives",
     "bolide.store.disk.page_kernel": "reads without waiting, and asks which pages are in memory",
     "bolide.store.reading.read_kernel": "finds and copies the records of every plain pull",
 }

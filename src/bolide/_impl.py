@@ -19,6 +19,7 @@ PACKAGE: Final = Path(__file__).parent
 NATIVE_KERNELS: Final = (
     "bolide.broker.send.send_kernel",
     "bolide.layout.column_kernel",
+    "bolide.layout.crc_kernel",
     "bolide.store.disk.page_kernel",
     "bolide.store.reading.read_kernel",
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bolide.layout.hashes import body_crc, index_hash, java_hash, tags_code
+from bolide.layout.hashes import index_hash, java_hash, tags_code
 from tests.layout.vectors import vectors
 
 
@@ -22,11 +22,6 @@ def test_index_keys(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("vector", vectors()["tags_hashes"], ids=lambda v: str(v["tags"]))
 def test_tags(vector: dict[str, Any]) -> None:
     assert tags_code(vector["tags"] or "") == vector["tagsCode"]
-
-
-@pytest.mark.parametrize("vector", vectors()["crc32"], ids=lambda v: v["text"])
-def test_crc(vector: dict[str, Any]) -> None:
-    assert body_crc(vector["text"].encode()) == vector["crc32"]
 
 
 @given(st.text())

@@ -1,11 +1,10 @@
-"""The hashes that stored bytes depend on: Java's String.hashCode, the index key hash, tags codes, the body CRC.
+"""The hashes that stored bytes depend on: Java's String.hashCode, the index key hash and tags codes.
 
-From RocketMQ's MessageExtBrokerInner.tagsString2tagsCode, IndexFile.indexKeyHashMethod and UtilAll.crc32.
+From RocketMQ's MessageExtBrokerInner.tagsString2tagsCode and IndexFile.indexKeyHashMethod.
 """
 
 from __future__ import annotations
 
-import zlib
 from typing import Final
 
 from mypy_extensions import i64
@@ -44,8 +43,3 @@ def index_hash(text: str) -> int:
 def tags_code(tags: str) -> int:
     """Return the tags code of a queue unit: `java_hash` of the tags, 0 without tags."""
     return java_hash(tags)
-
-
-def body_crc(data: bytes) -> int:
-    """Return the CRC-32 of a stored (compressed) body, without the sign bit."""
-    return zlib.crc32(data) & 0x7FFFFFFF

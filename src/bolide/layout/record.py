@@ -6,7 +6,6 @@ anywhere. A host has 8 bytes, or 20 if its bit for IPv6 is set in the sys flag. 
 
 from __future__ import annotations
 
-import zlib
 from typing import Final, final
 
 from librt.strings import (
@@ -20,6 +19,7 @@ from librt.strings import (
 )
 from mypy_extensions import i16, i32, i64, u8
 
+from bolide.layout.body_crc import body_crc
 from bolide.layout.broker_message import BrokerMessage
 from bolide.layout.errors import RecordError
 from bolide.layout.limits import INT16_MAX, MAX_PROPERTIES_LENGTH, MAX_TOPIC_LENGTH
@@ -157,7 +157,7 @@ def encode_record(
         total += 1
     write_i32_be(w, i32(total))
     write_i32_be(w, i32(MAGIC_V2 if v2 else MAGIC_V1))
-    crc: i64 = zlib.crc32(body) & 0x7FFFFFFF
+    crc: i64 = body_crc(body, 0, int(body_length))
     write_i32_be(w, i32(crc))
     write_i32_be(w, i32(queue_id))
     write_i32_be(w, i32(flag))
@@ -265,7 +265,7 @@ def decode_records(buf: bytes) -> list[Record]:
 def body_matches(record: Record) -> bool:
     """Whether the body matches the CRC of its record. An empty body always does, as in Java."""
     body = record.body
-    crc: i64 = zlib.crc32(body) & 0x7FFFFFFF
+    crc: i64 = body_crc(body, 0, len(body))
     return crc == record.body_crc or not body
 
 
@@ -336,7 +336,7 @@ def _end_of_parts(buf: bytes, at: i64, limit: i64, check_crc: bool) -> i64:
         if p + body_length > limit:
             return -1
         if check_crc:
-            crc: i64 = zlib.crc32(buf[p : p + body_length]) & 0x7FFFFFFF
+            crc: i64 = body_crc(buf, int(p), int(p + body_length))
             stored: i64 = i64(read_i32_be(buf, at + 8))
             if crc != stored:
                 return -1
