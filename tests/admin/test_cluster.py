@@ -83,7 +83,7 @@ async def test_a_set_is_handed_over_to_a_member_that_is_in_sync(tmp_path: Path) 
             (1, first.address, True, True, True),
             (2, second.address, False, True, True),
         ]
-        assert [row.part for row in members] == ["MASTER", "SLAVE"]
+        assert [row.role for row in members] == ["MASTER", "SLAVE"]
         assert await admin.members_of_sets() == members == await admin.members_of_sets("broker-a")
         with pytest.raises(ResponseError):
             await admin.switch_master("broker-a", 7)

@@ -66,20 +66,22 @@ class BrokerRow:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRow:
-    """A slave as reported by its master, or a slave that rejects its master (`kept`). `behind` is its lag in bytes.
-    `behind_ms` is its lag in time, or None if the master does not report it, like RocketMQ's masters, or if the slave
-    has not been caught up since it connected. If the master did not respond, `error` contains the reason, and `replica`
-    is empty."""
+    """A slave as reported by its master, or a slave that rejects its master (`kept`).
+
+    `lag` is in bytes. `lag_ms` is the lag in time, or None if the master does not report it, like RocketMQ's masters,
+    or if the slave has not been caught up since it connected. If the master did not respond, `error` contains the
+    reason, and `replica` is empty.
+    """
 
     broker_name: str
     master: str
     log_end: int
     replica: str = ""
-    behind: int = 0
+    lag: int = 0
     in_sync: bool = False
     bytes_per_second: int = 0
     error: str = ""
-    behind_ms: int | None = None
+    lag_ms: int | None = None
     refused: bool = False
     """Whether the error is a response of the master, for example to a wrong password."""
     kept: str = ""
@@ -106,7 +108,7 @@ class MemberRow:
     confirmed: int = -1
 
     @property
-    def part(self) -> str:
+    def role(self) -> str:
         """``MASTER`` or ``SLAVE``."""
         return "MASTER" if self.master else "SLAVE"
 
@@ -158,8 +160,8 @@ class ClusterCalls(AdminCalls):
             if kept:
                 name = key[0]
                 end, _ = led.get(name, (0, []))
-                behind = max(end - int(figures[key].get("commitLogMaxOffset", "0")), 0)
-                rows.append(ReplicaRow(name, masters.get(name, ""), end, brokers[key], behind, kept=kept))
+                lag = max(end - int(figures[key].get("commitLogMaxOffset", "0")), 0)
+                rows.append(ReplicaRow(name, masters.get(name, ""), end, brokers[key], lag, kept=kept))
         if not masters and not rows:
             masters_of(info)  # raises
         return rows
@@ -175,7 +177,7 @@ class ClusterCalls(AdminCalls):
         return end, [
             ReplicaRow(
                 name, master, end, link.addr, link.diff, link.in_sync, link.transferred_byte_in_second,
-                behind_ms=lags.get(link.addr),
+                lag_ms=lags.get(link.addr),
             )
             for link in told.ha_connection_info
         ]  # fmt: skip

@@ -73,16 +73,16 @@ def test_replicas_are_listed_and_one_that_is_not_in_sync_fails() -> None:
         assert late.exit_code == 1
         assert "10.0.0.3:48375 lacks too much" in late.stderr
         shown = json.loads(late.stdout)
-        assert [(each["replica"], each["behind"], each["behind_ms"], each["in_sync"]) for each in shown] == [
+        assert [(each["replica"], each["lag"], each["lag_time"], each["in_sync"]) for each in shown] == [
             ("10.0.0.2:48374", 0, 0, True),
             ("10.0.0.3:48375", 5_000, 700, False),
         ]
         title, *lines = runner.invoke(app, words[:-1]).stdout.splitlines()
         assert title.strip() == f"Replicas of broker-a, {broker.broker_addr}"
-        assert any("10.0.0.3:48375" in line and "5,000" in line and "700" in line for line in lines)
+        assert any("10.0.0.3:48375" in line and "5,000" in line and "0.7 s" in line for line in lines)
         assert max(map(len, lines)) <= 80
         replicas.ms = -1  # has not had all of the log since it connected; a master of RocketMQ says nothing, either
-        assert json.loads(runner.invoke(app, words).stdout)[1]["behind_ms"] is None
+        assert json.loads(runner.invoke(app, words).stdout)[1]["lag_time"] is None
         replicas.late = 0
         assert runner.invoke(app, words).exit_code == 0
         (row,) = json.loads(runner.invoke(app, ["list", *words[1:]]).output)

@@ -74,14 +74,22 @@ def rate(figures: str | None) -> float | None:
 @app.command()
 @watched
 def replicas(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
-    """List the replicas of each master and their lag in bytes and ms; fails if one is not in sync."""
+    """List the replicas of each master and their lag in bytes and time; fails if one is not in sync."""
     with boundary():
         found = call(namesrv, lambda admin: admin.replicas())
         rows = [
-            (each.broker_name, each.master, each.log_end, each.replica, each.behind, each.behind_ms, each.in_sync)
+            (
+                each.broker_name,
+                each.master,
+                each.log_end,
+                each.replica,
+                each.lag,
+                output.span(each.lag_ms),
+                each.in_sync,
+            )
             for each in found
         ]
-        columns = ("Broker", "Master", "Log end", "Replica", "Behind", "Behind ms", "In sync")
+        columns = ("Broker", "Master", "Log end", "Replica", "Lag", "Lag time", "In sync")
         if as_json or not rows:
             with_errors = [(*row, each.error, each.kept) for row, each in zip(rows, found, strict=True)]
             output.table("Replicas", (*columns, "Error", "Refused"), with_errors, as_json)
@@ -114,10 +122,10 @@ def members(
     with boundary():
         found = call(namesrv, lambda admin: admin.members_of_sets(broker_set, controller))
         rows = [
-            (each.broker_name, each.broker_id, each.address, each.part, each.epoch, each.in_sync, each.alive)
+            (each.broker_name, each.broker_id, each.address, each.role, each.epoch, each.in_sync, each.alive)
             for each in found
         ]
-        columns = ("Broker", "Id", "Address", "Part", "Epoch", "In sync", "Alive")
+        columns = ("Broker", "Id", "Address", "Role", "Epoch", "In sync", "Alive")
         output.table("Members", columns, rows, as_json)
         if not rows:
             output.fail("no set is under a controller: `bolide cluster replicas` shows sets without one")

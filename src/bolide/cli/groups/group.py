@@ -61,12 +61,8 @@ def lag(
 
         listed, ages = call(namesrv, ask)
         ordered = sorted(listed, key=lambda row: (-row[1], row[0]))
-        rows = [(group, left, _span(ages.get(group, 0))) for group, left in ordered]
+        rows = [(group, left, output.span(ages.get(group, 0))) for group, left in ordered]
         output.table("Lag of groups", ("Group", "Lag", "Lag time"), rows, as_json)
-
-
-def _span(age: int | None) -> output.Span | None:
-    return None if age is None else output.Span(age)
 
 
 @app.command()
@@ -98,7 +94,7 @@ def show(
                 each.broker_offset,
                 each.consumer_offset,
                 each.lag,
-                _span(ages.get(each.queue, 0 if each.lag <= 0 else None)),
+                output.span(ages.get(each.queue, 0 if each.lag <= 0 else None)),
                 output.moment(each.last_timestamp),
             )
             for each in progress.queues

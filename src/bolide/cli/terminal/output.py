@@ -93,6 +93,11 @@ class Span(int):
         return f"{self / 1000:.1f} s" if seconds < 10 else f"{seconds} s"
 
 
+def span(milliseconds: int | None) -> Span | None:
+    """Return a duration for a table or JSON, or None if it is unknown."""
+    return None if milliseconds is None else Span(milliseconds)
+
+
 def json_rows(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[dict[str, object]]:
     """Return rows as objects with the column names as keys, in lower case with underscores."""
     keys = [column.lower().replace(" ", "_").replace("/s", "_per_second") for column in columns]
