@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -18,8 +18,27 @@ from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 
 app = typer.Typer(
+
+class Program(TyperGroup):
+    """All commands. With --json, wrong usage is also reported as JSON."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Parse the options before the command."""
+        # A command line that cannot be parsed requests JSON by its words. A verb that is parsed then sets its option.
+        words = args[: args.index("--")] if "--" in args else args
+        output.errors_as_json("--json" in words)
+        with output.usage_as_json():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Parse the command, and run it."""
+        with output.usage_as_json():
+            return super().invoke(ctx)
+
+
     name="bolide",
     help="A message broker with Apache RocketMQ's protocol and file formats, and data pipelines on Spark.",
+    cls=Program,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -80,7 +99,6 @@ def bolide(
     ),
 ) -> None:
     """A message broker with Apache RocketMQ's protocol and file formats, and data pipelines on Spark."""
-    output.errors_as_json(False)  # a verb with --json enables it when typer parses its options
 
 
 VALUES: Final[dict[object, str]] = {str: "TEXT", list[str]: "TEXT", int: "NUMBER", float: "NUMBER", Path: "PATH"}

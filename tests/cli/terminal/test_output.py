@@ -179,6 +179,32 @@ def test_error_under_json_is_an_object() -> None:
 
 
 def test_times_have_a_zone_and_a_form_that_options_take() -> None:
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["topic", "show", "--json"], "Missing argument"),
+        (["topic", "list", "--json", "--nonsense"], "No such option"),
+        (["message", "find", "T", "k", "--count", "many", "--json"], "--count"),
+        (["message", "find", "T", "k", "--count", "65", "--json"], "--count"),
+        (["offset", "shw", "--json"], "No such command"),
+        (["--nonsense", "topic", "list", "--json"], "No such option"),
+        (["--context", "a", "topic", "list", "--json", "-n", NOWHERE], "exclude each other"),
+    ],
+)
+def test_wrong_usage_under_json_is_an_object(words: list[str], text: str) -> None:
+    done = invoke(*words)
+    told = json.loads(done.stderr)
+    assert (done.exit_code, told["exit_code"], done.stdout) == (USAGE, USAGE, "")
+    assert text in told["error"]
+    plain = invoke(*(word for word in words if word != "--json"))
+    assert plain.exit_code == USAGE and text in plain.stderr and '{"error"' not in plain.stderr
+
+
+def test_a_word_after_two_dashes_is_not_the_option() -> None:
+    done = invoke("topic", "show", "--nonsense", "--", "--json")
+    assert (done.exit_code, '{"error"' in done.stderr) == (USAGE, False)
+
+
     text = str(output.Moment(1_795_868_760_000))
     assert moment_of("--start", text) == datetime.fromtimestamp(1_795_868_760, UTC)
 

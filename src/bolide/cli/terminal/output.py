@@ -194,6 +194,17 @@ def fail(text: str, code: int = FAILED) -> NoReturn:
     raise typer.Exit(code)
 
 
+@contextmanager
+def usage_as_json() -> Iterator[None]:
+    """With --json, report typer's errors as `fail` does. Without it, typer prints the usage and the error."""
+    try:
+        yield
+    except typer.TyperException as error:
+        if not _asked.as_json:
+            raise
+        fail(error.format_message(), error.exit_code)
+
+
 def end_closed() -> NoReturn:
     """Exit because the reader closed the pipe."""
     silence()
