@@ -14,12 +14,14 @@ from urllib.parse import quote
 import pytest
 
 from bolide.admin import BrokerRow
+from bolide.admin.newest import MOST_SKIPPED
 from bolide.client import Message
-from bolide.console.cluster import MOST_SKIPPED, NEWEST
+from bolide.client.tracing.trace import SENT, TraceBean, TraceContext, encode_trace
+from bolide.console.cluster import NEWEST
 from bolide.console.figures import ShownBroker, soon_ending
-from bolide.console.pages.messages import MOST_FOUND
 from bolide.console.render import environment
-from bolide.layout.names import DLQ_PREFIX
+from bolide.layout.limits import MAX_FOUND
+from bolide.layout.names import DLQ_PREFIX, TRACE_TOPIC
 from bolide.testing.broker import Broker
 from bolide.world.clocks import now_ms
 from proof.kit.waiting import until, wait_until
@@ -138,6 +140,23 @@ def test_a_trace_is_drawn(broker: Broker, browser: Browser) -> None:
     path = f"/messages/show?topic=traced&id={result.message_id}"
     page = browser.get(path)
     assert '<svg class="trace"' in page and "send by P" in page and "stored, " in page
+
+
+def test_a_trace_beyond_the_most_says_so(broker: Broker, browser: Browser) -> None:
+    broker.create_topic("long-trace")
+    (result,) = send(broker, Message("long-trace", b"x"))
+    path = f"/messages/show?topic=long-trace&id={result.message_id}"
+    records = [
+        encode_trace(TraceContext(SENT, 1_000 + n, "P", (TraceBean(result.message_id),))).encode()
+        for n in range(MAX_FOUND)
+    ]
+    send(broker, *(Message(TRACE_TOPIC, body, keys=result.message_id) for body in records[1:]))
+    wait_until(lambda: '<svg class="trace"' in browser.get(path))
+    assert "there may be more steps" not in browser.get(path)
+    send(broker, Message(TRACE_TOPIC, records[0], keys=result.message_id))
+    wait_until(
+        lambda: f"{MAX_FOUND} trace messages, as many as it may, so there may be more steps" in browser.get(path)
+    )
 
 
 def test_a_message_is_sent_sent_again_and_consumed(broker: Broker, browser: Browser) -> None:
@@ -272,7 +291,7 @@ def test_a_crowded_millisecond_ends_the_older_pages_with_a_sentence(broker: Brok
 
 def test_messages_by_key_beyond_the_most_say_so(broker: Broker, browser: Browser) -> None:
     broker.create_topic("keyed", queues=1)
-    send(broker, *(Message("keyed", b"x", keys="same") for _ in range(MOST_FOUND - 1)))
+    send(broker, *(Message("keyed", b"x", keys="same") for _ in range(MAX_FOUND - 1)))
     path = "/messages?topic=keyed&by=key&key=same"
     assert "there may be more" not in browser.get(path)
     send(broker, Message("keyed", b"x", keys="same"))

@@ -345,7 +345,9 @@ class Admin:
     def message_trace(self, message_id: str, *, topic: str = TRACE_TOPIC) -> list[TraceContext]:
         """Return the traced steps of the message with this id, by time. Skips steps that cannot be read.
 
-        `topic` is the topic to which the clients send their traces. Raises `TopicNotFound`.
+        `topic` is the topic to which the clients send their traces. Each broker returns at most its 64 newest trace
+        messages, which contain up to 20 steps; `bolide message trace` reports when a broker reaches this limit. Raises
+        `TopicNotFound`.
         """
         return self._loop.run(lambda: self._native.message_trace(message_id, topic=topic))
 
@@ -370,7 +372,8 @@ class Admin:
     ) -> list[ReceivedMessage]:
         """Return messages with a business key, stored from `begin` to `end`, oldest first.
 
-        Both are ms since 1970, or datetimes with a zone. Each broker returns at most `max_messages`.
+        Both are ms since 1970, or datetimes with a zone. Each broker returns at most `max_messages`, and by default
+        not more than 64 (maxMsgsNumBatch).
         """
         return self._loop.run(
             lambda: self._native.messages_by_key(topic, key, max_messages=max_messages, begin=begin, end=end)

@@ -15,6 +15,7 @@ from bolide.client.messages.received import ReceivedMessage, received_messages
 from bolide.client.messages.subscription import subscription
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.layout.errors import MessageIdError
+from bolide.layout.limits import MAX_FOUND
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.names import TOOLS_GROUP
 from bolide.remoting import codes
@@ -97,14 +98,16 @@ class MessageCalls(AdminCalls):
     ) -> list[ReceivedMessage]:
         """Return messages with a business key, stored from `begin` to `end`, oldest first.
 
-        Both are ms since 1970, or datetimes with a zone. Each broker returns at most `max_messages`.
+        Both are ms since 1970, or datetimes with a zone. Each broker returns at most `max_messages`, and by default
+        not more than 64 (maxMsgsNumBatch).
         """
         return (await messages_and_more(self, topic, key, max_messages=max_messages, begin=begin, end=end))[0]
 
     async def _query(
         self, topic: str, key: str, max_messages: int, begin: int, end: int, kind: str
     ) -> tuple[list[ReceivedMessage], bool]:
-        """Return messages found through the index, and whether a broker reached `max_messages`."""
+        """Return messages found through the index, and whether a broker reached `max_messages` or its own limit."""
+        most = min(max_messages, MAX_FOUND)
         found: list[ReceivedMessage] = []
         full = False
         ext = ext_of(
@@ -122,7 +125,7 @@ class MessageCalls(AdminCalls):
                 # The index compares the hash of topic and key, which messages of other topics may share.
                 read = received_messages(answer.body, name)
                 found += [each for each in read if each.record.topic == topic]
-                full = full or len(read) >= max_messages
+                full = full or len(read) >= most
         return found, full
 
     async def message_at(self, queue: MessageQueue, offset: Annotated[int, FROM_ZERO]) -> ReceivedMessage | None:
@@ -136,9 +139,16 @@ class MessageCalls(AdminCalls):
         max_messages: Annotated[int, FROM_ONE] = 32,
     ) -> list[ReceivedMessage]:
         """Return up to `max_messages` messages of a queue, starting at `offset`, independently of any group."""
+        return await self._messages_as(TOOLS_GROUP, queue, offset, max_messages)
+
+    async def _messages_as(
+        self, group: str, queue: MessageQueue, offset: int, max_messages: int
+    ) -> list[ReceivedMessage]:
+        """Like `messages_at`, as a member of `group`. Brokers register a group when it pulls, and only then store its
+        offsets."""
         await self._client.route(queue.topic)
         wanted = subscription(queue.topic, "*", self._client.world.wall_ms())
-        request = PullRequest(TOOLS_GROUP, queue, offset, wanted, max_messages, suspend=0, send_subscription=True)
+        request = PullRequest(group, queue, offset, wanted, max_messages, suspend=0, send_subscription=True)
         try:
             result = await pull(self._client, request)
         except ResponseError as error:
@@ -176,7 +186,7 @@ async def messages_and_more(
     begin: Moment = 0,
     end: Moment | None = None,
 ) -> tuple[list[ReceivedMessage], bool]:
-    """Like `messages_by_key`, but also return whether a broker reached `max_messages`, so that there may be more."""
+    """Like `messages_by_key`, but also return whether a broker reached a limit, so that there may be more."""
     until = MAX_TIME if end is None else moment_ms("end", end)
     found, full = await admin._query(topic, key, max_messages, moment_ms("begin", begin), until, "K")
     with_key = [message for message in found if key in message.keys]

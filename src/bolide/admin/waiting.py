@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec import field
 
 from bolide.admin.calls import AdminCalls, ext_of
-from bolide.admin.messages import MAX_TIME, MessageCalls
+from bolide.admin.messages import MessageCalls
+from bolide.admin.tracing import found_trace
 from bolide.client.messages.checked import checked_methods
 from bolide.client.messages.received import ReceivedMessage
-from bolide.client.tracing.trace import TraceContext, decode_trace
-from bolide.errors import BolideError
+from bolide.client.tracing.trace import TraceContext
 from bolide.layout.names import TRACE_TOPIC
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import Body, Int64, decode_answer
-
-TRACE_MESSAGES: Final = 128
-"""Maximum number of trace messages read for one id: each contains up to 20 steps."""
 
 
 class _Timing(Body):
@@ -59,13 +54,8 @@ class WaitingCalls(MessageCalls, AdminCalls):
     async def message_trace(self, message_id: str, *, topic: str = TRACE_TOPIC) -> list[TraceContext]:
         """Return the traced steps of the message with this id, by time. Skips steps that cannot be read.
 
-        `topic` is the topic to which the clients send their traces. Raises `TopicNotFound`.
+        `topic` is the topic to which the clients send their traces. Each broker returns at most its 64 newest trace
+        messages, which contain up to 20 steps; `bolide message trace` reports when a broker reaches this limit. Raises
+        `TopicNotFound`.
         """
-        steps: list[TraceContext] = []
-        for message in (await self._query(topic, message_id, TRACE_MESSAGES, 0, MAX_TIME, "K"))[0]:
-            try:
-                found = decode_trace(message.body.decode("utf-8", "replace"))
-            except BolideError:
-                continue
-            steps += [step for step in found if any(bean.message_id == message_id for bean in step.beans)]
-        return sorted(dict.fromkeys(steps), key=lambda step: step.timestamp)
+        return list((await found_trace(self, message_id, topic=topic)).recorded)

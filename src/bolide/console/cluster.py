@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from bolide.admin import Admin, BrokerRow, GroupProgress, QueueStats
+from bolide.admin.newest import Older, newest_messages
 from bolide.admin.together import each
 from bolide.client import Producer
 from bolide.client.messages.errors import TopicNotFound
@@ -25,32 +25,8 @@ SLOW_S: Final = 10.0
 PRODUCER_GROUP: Final = "bolide-console"
 NEWEST: Final = 64
 """Maximum number of messages on a page."""
-MOST_SKIPPED: Final = 2_048
-"""Maximum number of messages of one millisecond that a page skips. The page reads them from each queue."""
-QUEUES_AT_ONCE: Final = 4
-"""Maximum number of queues that a page reads at the same time, because it keeps their messages in memory."""
 
 TopicConfigs = Mapping[str, Mapping[str, TopicConfig]]
-
-
-@dataclass(frozen=True, slots=True)
-class Older:
-    """Position of the next older messages: stored before `end` (ms since 1970), without the `skip` newest of these. A
-    time alone is not a position, because a broker stores many messages in one millisecond."""
-
-    end: int
-    skip: int
-
-    @classmethod
-    def after(cls, shown: Sequence[ReceivedMessage]) -> Older:
-        """Return the position after the shown messages, which must not be empty and have the newest first."""
-        last = shown[-1].store_timestamp
-        return cls(last + 1, sum(message.store_timestamp == last for message in shown))
-
-    @property
-    def has_page(self) -> bool:
-        """Whether a page can start here: `skip` is at most `MOST_SKIPPED`."""
-        return self.skip <= MOST_SKIPPED
 
 
 class ClusterView:
@@ -180,41 +156,8 @@ class ClusterView:
 
         Messages are stored at or after `begin` and before `end`, in ms since 1970; `end` None means now. The first
         `skip` messages are omitted."""
-        most = NEWEST + skip
         stats = await self.topic_stats(topic)
-        written = [queue for queue in stats if queue.end_offset > queue.begin_offset]
-        messages: list[ReceivedMessage] = []
-        more = False
-
-        async def of_queue(queue: QueueStats) -> None:
-            nonlocal more
-            first, last = queue.begin_offset, queue.end_offset
-            if begin:
-                first = max(first, await self.admin.offset_at(queue.queue, begin))
-            if end is not None:
-                last = min(last, await self.admin.offset_at(queue.queue, end))
-            messages.extend(
-                message
-                for message in await self._between(queue.queue, max(first, last - most), last)
-                if message.store_timestamp >= begin and (end is None or message.store_timestamp < end)
-            )
-            messages.sort(key=lambda message: (-message.store_timestamp, message.queue, -message.queue_offset))
-            more = more or len(messages) > most or last - first > most
-            del messages[most:]
-
-        await each(written, of_queue, QUEUES_AT_ONCE)
-        shown = messages[skip:]
-        return shown, Older.after(messages) if more and shown else None
-
-    async def _between(self, queue: MessageQueue, first: int, last: int) -> list[ReceivedMessage]:
-        found: list[ReceivedMessage] = []
-        while first < last:
-            some = await self.admin.messages_at(queue, first, last - first)
-            if not some:
-                break
-            found += [message for message in some if message.queue_offset < last]
-            first = some[-1].queue_offset + 1
-        return found
+        return await newest_messages(self.admin, stats, count=NEWEST, begin=begin, end=end, skip=skip)
 
     async def dead_letter_topics(self) -> list[str]:
         """Return the dead letter topics, sorted."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bolide.client.tracing.trace import CONSUME_BEGINS, CONSUME_ENDS, SENT, SUCCESS, TRANSACTION_ENDS, TraceContext
+from bolide.admin.tracing import CONSUME, SEND, TRANSACTION, TracedStep
 
 WIDTH: Final = 1000
 LEFT: Final = 260
@@ -42,56 +43,34 @@ class Picture:
     left_out: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    label: str
-    told: str
-    kind: str
-    begin: int
-    cost: int
-
-
-def picture(steps: list[TraceContext]) -> Picture | None:
+def picture(steps: Sequence[TracedStep]) -> Picture | None:
     """Return the timeline, or None if no step has a time."""
-    found = [step for step in _steps(steps) if step.begin > 0]
+    found = sorted((step for step in steps if step.begin > 0), key=lambda step: (step.begin, label_of(step)))
     if not found:
         return None
-    found.sort(key=lambda step: (step.begin, step.label))
     shown = found[:MOST_ROWS]
     begin = shown[0].begin
-    end = max(max(step.begin + step.cost for step in shown), begin + 1)
+    end = max(max(step.begin + (step.cost_ms or 0) for step in shown), begin + 1)
     scale = (WIDTH - LEFT - 20) / (end - begin)
     bars = []
     for number, step in enumerate(shown):
-        width = max(step.cost * scale, LEAST)
+        cost = step.cost_ms or 0
+        width = max(cost * scale, LEAST)
         x = min(LEFT + (step.begin - begin) * scale, WIDTH - width)
-        bars.append(
-            Bar(step.label, step.told, step.kind, step.begin, step.cost, round(x, 1), round(width, 1), number * ROW)
-        )
+        place = round(x, 1), round(width, 1), number * ROW
+        bars.append(Bar(label_of(step), step.status, _colour(step), step.begin, cost, *place))
     return Picture(bars, len(bars) * ROW + 26, begin, end, len(found) - len(shown))
 
 
-def _steps(steps: list[TraceContext]) -> list[_Step]:
-    """Return the sends, the ends of transactions, and the listener calls, each joined with its end if traced."""
-    ends = {step.request_id: step for step in steps if step.kind == CONSUME_ENDS}
-    found = []
-    for step in steps:
-        bean = step.beans[0]
-        if step.kind == SENT:
-            told = "stored" if step.success else "failed"
-            found.append(
-                _Step(f"send by {step.group}", told, "sent" if step.success else "bad", step.timestamp, step.cost_ms)
-            )
-        elif step.kind == TRANSACTION_ENDS:
-            told = bean.transaction_state + (" after a check" if bean.from_check else "")
-            found.append(_Step(f"transaction of {step.group}", told, "sent", step.timestamp, 0))
-        elif step.kind == CONSUME_BEGINS:
-            end = ends.get(step.request_id)
-            label = f"consume by {step.group}" + (f", retry {bean.retry_times}" if bean.retry_times else "")
-            if end is None:
-                found.append(_Step(label, "started, end not reported", "open", step.timestamp, 0))
-            else:
-                good = end.success and end.context_code == SUCCESS
-                told = "consumed" if good else "failed"
-                found.append(_Step(label, told, "consumed" if good else "bad", step.timestamp, end.cost_ms))
-    return found
+def label_of(step: TracedStep) -> str:
+    """Return the text next to a step's bar."""
+    words = {SEND: "send by", TRANSACTION: "transaction of", CONSUME: "consume by"}
+    return f"{words[step.kind]} {step.group}" + (f", retry {step.retries}" if step.retries else "")
+
+
+def _colour(step: TracedStep) -> str:
+    if step.failed:
+        return "bad"
+    if step.kind == CONSUME:
+        return "open" if step.cost_ms is None else "consumed"
+    return "sent"

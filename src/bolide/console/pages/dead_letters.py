@@ -7,19 +7,19 @@ from typing import Final
 
 from starlette.responses import Response
 
+from bolide.admin.dead_letters import GroupLetters, Resent, dead_letter, origin_of, resend
+from bolide.admin.newest import MOST_SKIPPED
 from bolide.admin.together import each
+from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.received import ReceivedMessage
-from bolide.console.cluster import MOST_SKIPPED, stored
 from bolide.console.errors import PageRefused
-from bolide.console.pages.messages import again, rows_of
+from bolide.console.pages.messages import rows_of
 from bolide.console.render import link
 from bolide.console.visit import Page, Visit, missing
-from bolide.errors import BolideError
-from bolide.layout import property_names as names
 from bolide.layout.names import DLQ_PREFIX
 
 MOST_SENT: Final = 64
-"""Maximum number of dead letters that a form resends; `bolide pipeline redrive` has no limit."""
+"""Maximum number of dead letters that a form resends; `bolide dead-letter resend` has no limit."""
 
 
 async def dead_letters(visit: Visit) -> Response:
@@ -28,12 +28,7 @@ async def dead_letters(visit: Visit) -> Response:
     topics = [topic for topic in await visit.view.dead_letter_topics() if search.lower() in topic.lower()]
     part = visit.rows(len(topics))
     stats = await visit.view.stats_of(topics[part.first : part.last])
-    rows = []
-    for topic, queues in stats.items():
-        count = None if queues is None else stored(queues)
-        last = max((queue.last_update for queue in queues or ()), default=0)
-        rows.append((topic.removeprefix(DLQ_PREFIX), topic, count, last))
-    rows.sort(key=lambda row: (-(row[2] or 0), row[0]))
+    rows = sorted((GroupLetters.of(topic, queues) for topic, queues in stats.items()), key=lambda row: row.rank)
     return visit.page("dead_letters.html", rows=rows, part=part, search=search)
 
 
@@ -53,42 +48,32 @@ async def of_group(visit: Visit) -> Response:
     )
 
 
-def origin_of(letter: ReceivedMessage) -> str:
-    """Return the original topic of a dead letter, or "" if its properties do not contain it."""
-    properties = letter.properties
-    return properties.get(names.DLQ_ORIGIN_TOPIC) or properties.get(names.RETRY_TOPIC) or ""
-
-
 async def redrive(visit: Visit) -> Response:
     """Resend the selected dead letters to the given topic, or to the original topic of each."""
     group = visit.form.needed("group", "the name of the group")
-    topic, to = DLQ_PREFIX + group, visit.form.text("to")
+    to = visit.form.text("to")
     ids = list(dict.fromkeys(visit.form.all("id")))
     if not ids:
         raise PageRefused("no dead letter is selected")
     if len(ids) > MOST_SENT:
         raise PageRefused(f"one form can resend at most {MOST_SENT} dead letters: select fewer")
-    letters = await each(ids, lambda message_id: _letter(visit, message_id, topic))
+    letters = await each(ids, lambda message_id: _letter(visit, group, message_id))
     lost = [letter for letter in letters.values() if not (to or origin_of(letter))]
     if lost:
         raise PageRefused(f"{len(lost)} of them do not contain their original topic: enter a topic")
-    producer = await visit.view.producer()
-    failed = ""
-    sent = 0
-    for letter in letters.values():
-        try:
-            await producer.send(again(letter, to or origin_of(letter)))
-            sent += 1
-        except BolideError as error:
-            failed = f"; the next one failed, and the rest was not sent: {error}"
-            break
-    text = f"{sent} of {len(letters)} dead letters are resent{failed or '; they also remain here'}"
+    resent = Resent()
+    await resend(await visit.view.producer(), letters.values(), resent, topic=to)
+    stop = f"; {resent.error}; the rest was not sent" if resent.error else "; they also remain here"
+    text = f"{resent.count} of {len(letters)} dead letters are resent{stop}"
     return visit.done(text, link("/dead-letters/show", group=group))
 
 
-async def _letter(visit: Visit, message_id: str, topic: str) -> ReceivedMessage:
-    found = await visit.view.admin.message(message_id)
-    if found is None or found.record.topic != topic:
+async def _letter(visit: Visit, group: str, message_id: str) -> ReceivedMessage:
+    try:
+        found = await dead_letter(visit.view.admin, group, message_id)
+    except TopicNotFound:
+        found = None
+    if found is None:
         raise missing(f"dead letter {message_id[:64]} of this group")
     return found
 

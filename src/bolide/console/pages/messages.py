@@ -10,25 +10,25 @@ from typing import Final
 
 from starlette.responses import Response
 
+from bolide.admin.dead_letters import copy_of
 from bolide.admin.messages import messages_and_more
+from bolide.admin.newest import MOST_SKIPPED, Older
+from bolide.admin.tracing import FoundTrace, found_trace
 from bolide.client import Message
 from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
-from bolide.client.tracing.trace import TraceContext
 from bolide.console.body_text import DECODED, FORMS, body_text, preview
-from bolide.console.cluster import MOST_SKIPPED, Older
 from bolide.console.errors import PageRefused
 from bolide.console.render import link
 from bolide.console.trace_picture import Picture, picture
 from bolide.console.visit import Page, Visit, missing
 from bolide.errors import BolideError
 from bolide.layout import property_names as names
+from bolide.layout.limits import MAX_FOUND
 from bolide.layout.names import TRACE_TOPIC
 
 WAYS: Final = ("time", "key", "id", "place")
-MOST_FOUND: Final = 64
-"""Maximum number of messages with a key that each broker returns."""
 _ID: Final = re.compile(r"[0-9A-Fa-f]{1,64}", re.ASCII)
 
 
@@ -59,7 +59,7 @@ async def messages(visit: Visit) -> Response:
         elif way == "key" and query.text("key"):
             begin, end = query.moment("begin") or 0, query.moment("end")
             found, more = await messages_and_more(
-                visit.view.admin, topic, query.text("key"), max_messages=MOST_FOUND, begin=begin, end=end
+                visit.view.admin, topic, query.text("key"), max_messages=MAX_FOUND, begin=begin, end=end
             )
         elif way == "id" and query.text("id"):
             one = await visit.view.admin.message(query.text("id"), topic) if _ID.fullmatch(query.text("id")) else None
@@ -74,7 +74,7 @@ async def messages(visit: Visit) -> Response:
         way=way,
         rows=rows_of(found),
         older=older,
-        most=MOST_FOUND if more else 0,
+        most=MAX_FOUND if more else 0,
         topics=names_of_topics[:2_000],
         asked=bool(topic) and (way == "time" or bool(query.text({"key": "key", "id": "id", "place": "broker"}[way]))),
         values={name: query.text(name) for name in ("key", "id", "broker", "queue", "offset", "begin", "end")},
@@ -84,9 +84,9 @@ async def messages(visit: Visit) -> Response:
 async def message(visit: Visit) -> Response:
     """Show a message, its body and its trace."""
     found = await _stored(visit, visit.query.text("id"), visit.query.text("topic"))
-    steps, untold = await _trace(visit, found)
+    trace, untold = await _trace(visit, found)
     form, schema = visit.query.text("view"), visit.schemas.of(found)
-    drawn: Picture | None = picture(steps)
+    drawn: Picture | None = picture(trace.steps)
     groups: list[str] = []
     try:
         groups = await visit.view.cached.get(
@@ -105,6 +105,8 @@ async def message(visit: Visit) -> Response:
         system=sorted(system.items()),
         picture=drawn,
         untold=untold,
+        trace=trace,
+        most_traced=MAX_FOUND,
         groups=groups,
     )
 
@@ -118,26 +120,13 @@ async def _stored(visit: Visit, message_id: str, topic: str) -> ReceivedMessage:
     return found
 
 
-async def _trace(visit: Visit, found: ReceivedMessage) -> tuple[list[TraceContext], str]:
+async def _trace(visit: Visit, found: ReceivedMessage) -> tuple[FoundTrace, str]:
     try:
-        return await visit.view.admin.message_trace(found.message_id), ""
+        return await found_trace(visit.view.admin, found.message_id), ""
     except TopicNotFound:  # the first client that traces creates it
-        return [], ""
+        return FoundTrace(), ""
     except BolideError as error:
-        return [], f"the trace topic {TRACE_TOPIC} cannot be read: {error}"
-
-
-def again(found: ReceivedMessage, topic: str) -> Message:
-    """Return a new message for `topic` with the body and the user's properties of a stored one."""
-    return Message(
-        topic,
-        found.body,
-        tags=found.tags,
-        keys=found.keys,
-        properties={name: value for name, value in found.properties.items() if name not in names.RESERVED},
-        sharding_key=found.sharding_key,
-        flag=found.flag,
-    )
+        return FoundTrace(), f"the trace topic {TRACE_TOPIC} cannot be read: {error}"
 
 
 async def send_again(visit: Visit) -> Response:
@@ -145,7 +134,7 @@ async def send_again(visit: Visit) -> Response:
     found = await _stored(visit, visit.form.text("id"), visit.form.text("topic"))
     topic = visit.form.needed("to", "the topic to send to")
     producer = await visit.view.producer()
-    result = await producer.send(again(found, topic))
+    result = await producer.send(copy_of(found, topic))
     return visit.done(f"resent to {result.queue} as {result.message_id}", _page_of(topic, result.message_id))
 
 
