@@ -13,7 +13,8 @@ from typing import Any, Final
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from bolide.cli.completion import ready_if_asked
+from bolide.cli.completion import VARIABLE, complete
+from bolide.cli.contexts import completions
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 
@@ -95,7 +96,10 @@ def bolide(
         False, "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
     ),
     context: str = typer.Option(
-        "", "--context", help="The context whose name servers and credentials are used; see bolide context."
+        "",
+        "--context",
+        help="The context whose name servers and credentials are used; see bolide context.",
+        autocompletion=completions.contexts,
     ),
 ) -> None:
     """A message broker with Apache RocketMQ's protocol and file formats, and data pipelines on Spark."""
@@ -159,5 +163,7 @@ def main() -> None:
     # Daemons replace this handler. Other commands end as with Ctrl-C, and clean up.
     signal.signal(signal.SIGTERM, _interrupt)
     with boundary():
+    if VARIABLE in os.environ:
+        complete(command)
         ready_if_asked()
         command()()

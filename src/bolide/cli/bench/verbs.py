@@ -12,6 +12,7 @@ import time
 import typer
 
 from bolide.cli.bench import spark as bench_spark
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
@@ -30,7 +31,7 @@ def bench() -> None:
 @app.command()
 def send(
     namesrv: str = Namesrv,
-    topic: str = typer.Option(BENCHMARK_TOPIC, help="Topic to send to."),
+    topic: str = typer.Option(BENCHMARK_TOPIC, help="Topic to send to.", autocompletion=completions.topics),
     seconds: float = typer.Option(10.0, min=0.5, help="How long."),
     in_flight: int = typer.Option(512, min=1, max=65_536, help="Maximum number of unacknowledged messages."),
     body: int = typer.Option(128, min=1, max=DEFAULT_MAX_MESSAGE_SIZE, help="Bytes of a body."),
@@ -81,7 +82,9 @@ async def _send(namesrv: str, topic: str, seconds: float, in_flight: int, body: 
 @app.command()
 def pull(
     namesrv: str = Namesrv,
-    topic: str = typer.Option(BENCHMARK_TOPIC, help="Topic to read; missing messages are sent first."),
+    topic: str = typer.Option(
+        BENCHMARK_TOPIC, help="Topic to read; missing messages are sent first.", autocompletion=completions.topics
+    ),
     seconds: float = typer.Option(10.0, min=0.5, help="How long."),
     body: int = typer.Option(4096, min=1, max=DEFAULT_MAX_MESSAGE_SIZE, help="Bytes of a body."),
     messages: int = typer.Option(2000, min=1, help="Messages that the topic must contain."),

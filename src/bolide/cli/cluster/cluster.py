@@ -8,6 +8,7 @@ import typer
 
 from bolide.cli.cluster import declared, planned
 from bolide.cli.cluster.planned import Controller
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.admin_call import call
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.daemons.serve import Settings, given_settings
@@ -113,7 +114,9 @@ def replicas(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
 @app.command()
 @watched
 def members(
-    broker_set: str = typer.Argument("", metavar="[SET]", help="Broker name of a set; without it all are listed."),
+    broker_set: str = typer.Argument(
+        "", metavar="[SET]", help="Broker name of a set; without it all are listed.", autocompletion=completions.brokers
+    ),
     namesrv: str = Namesrv,
     controller: str = Controller,
     as_json: bool = JsonFlag,
@@ -141,7 +144,9 @@ def members(
 @app.command()
 @watched
 def info(
-    broker: str = typer.Argument(..., help="Broker name."), namesrv: str = Namesrv, as_json: bool = JsonFlag
+    broker: str = typer.Argument(..., help="Broker name.", autocompletion=completions.brokers),
+    namesrv: str = Namesrv,
+    as_json: bool = JsonFlag,
 ) -> None:
     """Show the runtime statistics of a broker."""
     with boundary():
@@ -151,7 +156,7 @@ def info(
 
 @app.command()
 def config(
-    broker: str = typer.Argument(..., help="Broker name."),
+    broker: str = typer.Argument(..., help="Broker name.", autocompletion=completions.brokers),
     namesrv: str = Namesrv,
     settings: list[str] | None = Settings,
     as_json: bool = JsonFlag,

@@ -9,6 +9,7 @@ import typer
 from bolide.cli.contexts.admin_call import call
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.daemons.serve import Conf, Listen, Settings, given_settings, listen_flags
+from bolide.cli.daemons.setting_keys import setting_keys
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.cli.terminal.watch import watched
@@ -115,7 +116,9 @@ def show_settings(namesrv: str = Namesrv, as_json: bool = JsonFlag) -> None:
 
 @config.command("set")
 def set_settings(
-    settings: list[str] = typer.Argument(..., metavar="KEY=VALUE", help="Settings, as key=value."),
+    settings: list[str] = typer.Argument(
+        ..., metavar="KEY=VALUE", help="Settings, as key=value.", autocompletion=setting_keys
+    ),
     namesrv: str = Namesrv,
 ) -> None:
     """Change settings of every name server while it runs."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.admin_call import call
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.terminal import output
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from bolide.admin.drain import Left
     from bolide.admin.rolling import RollingStep
 
-BrokerSet = typer.Argument(..., metavar="SET", help="Broker name of the set.")
+BrokerSet = typer.Argument(..., metavar="SET", help="Broker name of the set.", autocompletion=completions.brokers)
 Controller = typer.Option("", "--controller", help="Controllers; default: the controllers of a broker of the set.")
 Yes = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan.")
 Settle = typer.Option(
@@ -191,7 +192,9 @@ def leave(
 
 
 def restart(
-    sets: list[str] = typer.Argument(None, metavar="SET", help="Broker names of the sets; all without any."),
+    sets: list[str] = typer.Argument(
+        None, metavar="SET", help="Broker names of the sets; all without any.", autocompletion=completions.brokers
+    ),
     run: str = typer.Option(
         ...,
         "--run",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.cli.terminal.secret import FromFile, FromStdin, given_secret
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 Name = typer.Argument(..., help="Name of the context.")
+Known = typer.Argument(..., help="Name of the context.", autocompletion=completions.contexts)
 COLUMNS = ("Context", "In use", "Name servers", "User", "Password")
 
 
@@ -65,7 +67,9 @@ def list_contexts(as_json: bool = JsonFlag) -> None:
 
 @app.command()
 def show(
-    name: str | None = typer.Argument(None, help="Name of the context; without it the one in use."),
+    name: str | None = typer.Argument(
+        None, help="Name of the context; without it the one in use.", autocompletion=completions.contexts
+    ),
     as_json: bool = JsonFlag,
 ) -> None:
     """Show a context, without its password."""
@@ -85,7 +89,7 @@ def show(
 
 @app.command()
 def use(
-    name: str | None = typer.Argument(None, help="Name of the context."),
+    name: str | None = typer.Argument(None, help="Name of the context.", autocompletion=completions.contexts),
     none: bool = typer.Option(False, "--none", help="Use no context."),
 ) -> None:
     """Make a context current: commands use it unless an option or the environment specifies name servers."""
@@ -103,7 +107,7 @@ def use(
 
 
 @app.command()
-def delete(name: str = Name) -> None:
+def delete(name: str = Known) -> None:
     """Delete a context from the file; does not contact the cluster."""
     with boundary():
         from bolide.cli.contexts.context_file import read_contexts, write_contexts

@@ -6,9 +6,13 @@ from typing import Final
 
 import typer
 
+from bolide.cli.contexts import completions
+
 
 def _in_force(asked: typer.Context, given: str) -> str:
     """Return the name servers of the flag or a context, or the default of Bolide's clients."""
+    if asked.resilient_parsing:  # a shell completes the command: it is not run
+        return given
     from bolide.cli.contexts.context_file import addresses_in_force
     from bolide.cli.terminal.output import boundary
     from bolide.client.instance.name_servers import configured_namesrv
@@ -28,6 +32,6 @@ Namesrv: Final = typer.Option(
     help="Name servers, host:port;host:port.",
 )
 
-Cluster: Final = typer.Option(None, "--cluster", help="Only this cluster.")
+Cluster: Final = typer.Option(None, "--cluster", help="Only this cluster.", autocompletion=completions.clusters)
 
 Master: Final = typer.Option("local[*]", help="Spark's master; on a cluster the given paths must be valid there.")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from bolide.cli.daemons.serve import Conf, Settings, given_settings
+from bolide.cli.daemons.setting_keys import daemon_names, daemon_options
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 
@@ -22,7 +21,7 @@ def config() -> None:
 
 @app.command()
 def show(
-    daemon: str = typer.Argument("broker", help="broker, namesrv or controller."),
+    daemon: str = typer.Argument("broker", help="broker, namesrv or controller.", autocompletion=daemon_names),
     conf: Path | None = Conf,
     settings: list[str] | None = Settings,
     changed: bool = typer.Option(False, "--changed", help="Only settings that are not defaults."),
@@ -54,23 +53,3 @@ def show(
             rows.append((*row, *more))
         columns = ("Key", "Value", "Origin", *(("Range", "Changed", "What it does") if describe else ()))
         output.table(f"Settings of the {daemon}", columns, rows, as_json)
-
-
-def daemon_options(daemon: str) -> tuple[Any, Callable[[Any], str]]:
-    """Return the class of a daemon's settings, and the file that stores changes made while it runs."""
-    if daemon == "broker":
-        from bolide.broker.options.composed import BrokerOptions
-        from bolide.node.broker_process import kept_settings
-
-        return BrokerOptions, kept_settings
-    if daemon == "namesrv":
-        from bolide.namesrv.options import NamesrvOptions
-        from bolide.node.namesrv import kept_settings as kept_by_namesrv
-
-        return NamesrvOptions, kept_by_namesrv
-    if daemon == "controller":
-        from bolide.controller.options import ControllerOptions
-        from bolide.node.controller.node import kept_settings as kept_by_controller
-
-        return ControllerOptions, kept_by_controller
-    output.fail(f"there is no daemon {daemon!r}: write broker, namesrv or controller", output.USAGE)

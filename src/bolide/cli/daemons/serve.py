@@ -7,13 +7,17 @@ from typing import Final
 
 import typer
 
+from bolide.cli.daemons.setting_keys import setting_keys
 from bolide.cli.terminal.output import boundary
 from bolide.errors import ConfigError
 
 Conf: Final = typer.Option(None, "-c", "--config", help="Java's .conf file.", exists=True, dir_okay=False)
 Listen: Final = typer.Option(None, help="HOST:PORT to serve on; port 0 picks a free one.")
 Settings: Final = typer.Option(
-    None, "--set", help="Any setting, as key=value (config show --describe lists them); may be repeated."
+    None,
+    "--set",
+    help="Any setting, as key=value (config show --describe lists them); may be repeated.",
+    autocompletion=setting_keys,
 )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.admin_call import call, must_exist
 from bolide.cli.contexts.options import Cluster, Namesrv
 from bolide.cli.terminal import output
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-Name = typer.Argument(..., help="Consumer group.")
+Name = typer.Argument(..., help="Consumer group.", autocompletion=completions.groups)
 
 
 @app.command("list")
@@ -70,7 +71,7 @@ def lag(
 def show(
     group: str = Name,
     namesrv: str = Namesrv,
-    topic: str | None = typer.Option(None, help="Only this topic."),
+    topic: str | None = typer.Option(None, help="Only this topic.", autocompletion=completions.topics),
     as_json: bool = JsonFlag,
 ) -> None:
     """Show a group's lag in each queue, and its connected members."""

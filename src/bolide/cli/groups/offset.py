@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.admin_call import call, must_exist
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.terminal import output
@@ -25,8 +26,8 @@ app = typer.Typer()
 @app.command()
 @watched
 def show(
-    group: str = typer.Argument(..., help="Consumer group."),
-    topic: str = typer.Argument(..., help="Topic."),
+    group: str = typer.Argument(..., help="Consumer group.", autocompletion=completions.groups),
+    topic: str = typer.Argument(..., help="Topic.", autocompletion=completions.topics),
     namesrv: str = Namesrv,
     as_json: bool = JsonFlag,
 ) -> None:
@@ -52,8 +53,8 @@ def show(
 
 @app.command()
 def reset(
-    group: str = typer.Argument(..., help="Consumer group."),
-    topic: str = typer.Argument(..., help="Topic."),
+    group: str = typer.Argument(..., help="Consumer group.", autocompletion=completions.groups),
+    topic: str = typer.Argument(..., help="Topic.", autocompletion=completions.topics),
     to: str = typer.Argument(..., help=f"first, last, or a time: {FORMS}."),
     namesrv: str = Namesrv,
     yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan."),
@@ -86,11 +87,16 @@ def reset(
 
 @app.command()
 def clone(
-    source: str = typer.Argument(..., metavar="FROM", help="Consumer group whose offsets are copied."),
-    target: str = typer.Argument(
-        ..., metavar="TO", help="Consumer group that receives them; no member may be running."
+    source: str = typer.Argument(
+        ..., metavar="FROM", help="Consumer group whose offsets are copied.", autocompletion=completions.groups
     ),
-    topic: str = typer.Argument(..., help="Topic."),
+    target: str = typer.Argument(
+        ...,
+        metavar="TO",
+        help="Consumer group that receives them; no member may be running.",
+        autocompletion=completions.groups,
+    ),
+    topic: str = typer.Argument(..., help="Topic.", autocompletion=completions.topics),
     namesrv: str = Namesrv,
     yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan."),
     as_json: bool = JsonFlag,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.decoding import MessageOption, RegistryOption, SchemaOption, decoder_of
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.terminal import output
@@ -45,9 +46,11 @@ def attach(app: typer.Typer) -> None:
 
 
 def consume(
-    topic: str = typer.Argument(help="Topic to read."),
+    topic: str = typer.Argument(help="Topic to read.", autocompletion=completions.topics),
     namesrv: str = Namesrv,
-    group: str = typer.Option("", help="Consumer group to join; without one no offsets are stored."),
+    group: str = typer.Option(
+        "", help="Consumer group to join; without one no offsets are stored.", autocompletion=completions.groups
+    ),
     tags: str = typer.Option("*", help='Tag filter, such as "TagA || TagB".'),
     sql: str = typer.Option("", help="SQL92 filter instead of tags (the broker must have enablePropertyFilter)."),
     start: str = typer.Option(

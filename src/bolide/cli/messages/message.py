@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.admin_call import call
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.messages.consume import message_fields
@@ -21,7 +22,9 @@ _MORE: Final = f"set --count up to {_MOST}, or search a time in the console"
 @app.command()
 def get(
     message_id: str = typer.Argument(..., help="The producer's or the broker's message id."),
-    topic: str | None = typer.Option(None, "--topic", "-t", help="Its topic; required for a producer's id."),
+    topic: str | None = typer.Option(
+        None, "--topic", "-t", help="Its topic; required for a producer's id.", autocompletion=completions.topics
+    ),
     namesrv: str = Namesrv,
     as_json: bool = JsonFlag,
 ) -> None:
@@ -40,8 +43,8 @@ def get(
 
 @app.command()
 def at(
-    topic: str = typer.Argument(..., help="Topic."),
-    broker: str = typer.Argument(..., help="Broker name."),
+    topic: str = typer.Argument(..., help="Topic.", autocompletion=completions.topics),
+    broker: str = typer.Argument(..., help="Broker name.", autocompletion=completions.brokers),
     queue_id: int = typer.Argument(..., min=0, help="Queue."),
     offset: int = typer.Argument(..., min=0, help="Offset in the queue."),
     namesrv: str = Namesrv,
@@ -59,7 +62,7 @@ def at(
 
 @app.command()
 def find(
-    topic: str = typer.Argument(..., help="Topic."),
+    topic: str = typer.Argument(..., help="Topic.", autocompletion=completions.topics),
     key: str = typer.Argument(..., help="Key."),
     count: int = typer.Option(32, "--count", "-c", min=1, max=_MOST, help="Maximum number of messages of each broker."),
     namesrv: str = Namesrv,
@@ -94,7 +97,7 @@ def find(
 
 @app.command()
 def recall(
-    topic: str = typer.Argument(..., help="Topic."),
+    topic: str = typer.Argument(..., help="Topic.", autocompletion=completions.topics),
     handle: str = typer.Argument(..., help="The recall handle that `bolide produce --json` printed."),
     namesrv: str = Namesrv,
 ) -> None:

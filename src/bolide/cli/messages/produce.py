@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.entry import INTERRUPTED
 from bolide.cli.terminal import output
@@ -50,7 +51,7 @@ def attach(app: typer.Typer) -> None:
 
 
 def produce(
-    topic: str = typer.Argument(help="Topic to send to."),
+    topic: str = typer.Argument(help="Topic to send to.", autocompletion=completions.topics),
     body: list[str] = typer.Argument(None, help="Bodies; without one, each line of standard input is a message."),
     namesrv: str = Namesrv,
     tags: str = typer.Option("", help="Tag of every message."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import BadRecords, Checkpoint, Conf, DeadLetterPath, Pattern, SourceOption, Topics
 from bolide.cli.terminal.output import JsonFlag, boundary
@@ -51,7 +52,7 @@ def export_topic(
 
 def import_files(
     path: str = typer.Argument(..., help="Folder of the files; a path for Spark."),
-    topic: str = typer.Option(..., help="Where the messages go."),
+    topic: str = typer.Option(..., help="Where the messages go.", autocompletion=completions.topics),
     checkpoint: str = typer.Option(..., help="Folder for the job's progress: which files were sent."),
     namesrv: str = Namesrv,
     file_format: str = FileFormat,

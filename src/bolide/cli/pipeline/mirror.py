@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import BadRecords, Checkpoint, Conf, DeadLetterPath, SourceOption
 from bolide.cli.terminal import output
@@ -26,12 +27,16 @@ def attach(app: typer.Typer) -> None:
 
 
 def mirror(
-    topics: str = typer.Argument(..., help="Topics, separated by commas."),
+    topics: str = typer.Argument(..., help="Topics, separated by commas.", autocompletion=completions.topic_lists),
     to: str = typer.Option(..., "--to", help="Name servers of the other cluster, host:port;host:port."),
     checkpoint: str | None = Checkpoint,
     namesrv: str = Namesrv,
     prefix: str = typer.Option("", help="Prefix of the topics' names in the other cluster."),
-    groups: str | None = typer.Option(None, help="Groups, separated by commas, whose offsets are also set there."),
+    groups: str | None = typer.Option(
+        None,
+        help="Groups, separated by commas, whose offsets are also set there.",
+        autocompletion=completions.group_lists,
+    ),
     only_offsets: bool = typer.Option(False, "--only-offsets", help="Set the groups' offsets, copy no messages."),
     follow: bool = typer.Option(False, "--follow", help="Continue with new messages until interrupted."),
     bad_records: str | None = BadRecords,

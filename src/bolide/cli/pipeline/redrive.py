@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import Conf, SourceOption, Where
 from bolide.cli.terminal.output import JsonFlag, boundary
@@ -17,12 +18,18 @@ def attach(app: typer.Typer) -> None:
 
 
 def redrive(
-    group: str = typer.Argument(..., help="Consumer group whose dead letters are resent."),
+    group: str = typer.Argument(
+        ..., help="Consumer group whose dead letters are resent.", autocompletion=completions.groups_with_dead_letters
+    ),
     namesrv: str = Namesrv,
     where: str | None = Where,
     limit: int = typer.Option(0, min=0, help="Messages in this run at most; 0: all."),
-    topic: str | None = typer.Option(None, help="Where they go; default: the original topic of each."),
-    as_group: str = typer.Option("bolide-redrive", help="Group whose offsets store the progress."),
+    topic: str | None = typer.Option(
+        None, help="Where they go; default: the original topic of each.", autocompletion=completions.topics
+    ),
+    as_group: str = typer.Option(
+        "bolide-redrive", help="Group whose offsets store the progress.", autocompletion=completions.groups
+    ),
     option: list[str] = SourceOption,
     conf: list[str] = Conf,
     master: str = Master,

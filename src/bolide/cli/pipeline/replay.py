@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import Conf, SourceOption, TableFormat, Where
 from bolide.cli.terminal.output import JsonFlag, boundary
@@ -19,7 +20,9 @@ def replay(
     source: str = typer.Argument(..., help="The archive: its folder, or for Iceberg its table."),
     checkpoint: str = typer.Option(..., help="Folder for the progress of this replay."),
     namesrv: str = Namesrv,
-    topic: str | None = typer.Option(None, help="Where everything goes; default: each message to its own topic."),
+    topic: str | None = typer.Option(
+        None, help="Where everything goes; default: each message to its own topic.", autocompletion=completions.topics
+    ),
     where: str | None = Where,
     rate: int = typer.Option(0, min=0, help="Messages per second at most; 0: no limit."),
     original_time: bool = typer.Option(False, "--original-time", help="Keep each message's born timestamp."),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.entry import INTERRUPTED
 from bolide.cli.terminal import output
 from bolide.errors import ConfigError
@@ -36,7 +37,7 @@ def _settings(given: list[str]) -> list[str]:
     return given
 
 
-Topics: Final = typer.Argument(None, help="Topics, separated by commas.")
+Topics: Final = typer.Argument(None, help="Topics, separated by commas.", autocompletion=completions.topic_lists)
 Pattern: Final = typer.Option(None, help="Instead of topics: a regular expression that their names match.")
 Where: Final = typer.Option(None, help="SQL over the columns of a message, e.g. \"tags = 'A' AND queue_id < 4\".")
 Checkpoint: Final = typer.Option(None, help="Folder for the job's progress; a path for Spark.")

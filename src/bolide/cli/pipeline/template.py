@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.terminal.output import boundary
 
@@ -15,7 +16,7 @@ def attach(app: typer.Typer) -> None:
 
 def template(
     folder: str = typer.Argument(..., help="Where the project goes; a new folder."),
-    topic: str = typer.Option(..., help="The topic it reads."),
+    topic: str = typer.Option(..., help="The topic it reads.", autocompletion=completions.topics),
     body_schema: str = typer.Option("id STRING", help="Fields of the JSON in the bodies, as Spark's DDL."),
     namesrv: str = Namesrv,
     storage: str | None = typer.Option(None, help="URI of the folder for checkpoints; default inside the project."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import Conf, SourceOption
 from bolide.cli.terminal import output
@@ -22,7 +23,9 @@ def attach(app: typer.Typer) -> None:
 
 def trace(
     namesrv: str = Namesrv,
-    trace_topic: str = typer.Option(TRACE_TOPIC, help="Where the clients write their trace."),
+    trace_topic: str = typer.Option(
+        TRACE_TOPIC, help="Where the clients write their trace.", autocompletion=completions.topics
+    ),
     store: str | None = typer.Option(None, help="Instead of a cluster: a store folder."),
     archive: str | None = typer.Option(None, help="Instead of a cluster: a folder that archive wrote."),
     where: str | None = typer.Option(None, help='SQL over the trace\'s columns, e.g. "consumed = 0".'),

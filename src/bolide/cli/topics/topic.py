@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from bolide.cli.contexts import completions
 from bolide.cli.contexts.admin_call import call
 from bolide.cli.contexts.options import Cluster, Namesrv
 from bolide.cli.terminal import output
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-Name = typer.Argument(..., help="Topic name.")
+Name = typer.Argument(..., help="Topic name.", autocompletion=completions.topics)
 
 
 @app.command("list")
@@ -120,7 +121,7 @@ def create(
     perm: int | None = typer.Option(None, min=0, max=7, help="6 read and write (a new topic), 4 read, 2 write."),
     order: bool | None = typer.Option(None, "--order/--no-order", help="Whether the topic is ordered; default: not."),
     cluster: str | None = Cluster,
-    broker: str | None = typer.Option(None, help="Only this broker."),
+    broker: str | None = typer.Option(None, help="Only this broker.", autocompletion=completions.brokers),
     attribute: list[str] = typer.Option([], help="+key=value sets an attribute, -key removes it; may be repeated."),
 ) -> None:
     """Create a topic, or change the given settings of an existing one."""
