@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
+import shlex
+from pathlib import Path
 from typing import Any
 from wsgiref.util import setup_testing_defaults
 
@@ -14,7 +17,11 @@ from bolide.client import DEAD_LETTER, Message, ReceivedMessage, RetryLater, Top
 from bolide.client.blocking import Producer, PushConsumer
 from bolide.testing.broker import Broker
 from proof.kit.waiting import wait_until
+from tests.admin.buried import bury_now
+from tests.cli.running import invoke
 from tests.page_programs import program, run
+
+DOCS = Path(__file__).parent.parent / "docs"
 
 
 def test_a_web_application_sends_and_consumes_while_it_lives(bolide_broker: Broker) -> None:
@@ -67,6 +74,19 @@ def test_dead_letters_are_sent_to_their_topic_again(bolide_broker: Broker, capsy
         run("redrive_dead_letters", bolide_broker)
     assert sorted(given[2:]) == [(b"one coffee", 0, "4"), (b"one tea", 0, "4")]
     assert sorted(capsys.readouterr().out.splitlines()) == ["Orders b'one coffee'", "Orders b'one tea'"]
+
+
+def test_dead_letters_go_back_from_a_shell(bolide_broker: Broker) -> None:
+    bolide_broker.create_topic("Orders", queues=1)
+    bury_now(bolide_broker, "kitchen", *(Message("Orders", b"one coffee", keys=f"order-{n}") for n in range(3)))
+    page = (DOCS / "howto" / "redrive.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^    bolide (dead-letter [^|\n]+)$", page, re.MULTILINE)
+    assert [line.split()[1] for line in lines] == ["list", "resend", "resend"]
+    for line in lines:
+        done = invoke(*shlex.split(line), BOLIDE_NAMESRV_ADDR=bolide_broker.namesrv_addr)
+        assert done.exit_code == 0, done.output
+    with Admin(bolide_broker.namesrv_addr) as admin:
+        assert sum(each.end_offset for each in admin.topic_stats("Orders")) == 6
 
 
 def dead_letters(broker: Broker) -> int:

@@ -18,7 +18,6 @@ from bolide.cli.contexts import completions
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 
-app = typer.Typer(
 
 class Program(TyperGroup):
     """All commands. With --json, wrong usage is also reported as JSON."""
@@ -37,9 +36,10 @@ class Program(TyperGroup):
             return super().invoke(ctx)
 
 
+app = typer.Typer(
     name="bolide",
-    help="A message broker with Apache RocketMQ's protocol and file formats, and data pipelines on Spark.",
     cls=Program,
+    help="A message broker with Apache RocketMQ's protocol and file formats, and data pipelines on Spark.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -51,7 +51,8 @@ NOUNS: Final = {
     "user": ("security.user", "Users of access control: create, change, list, show, delete."),
     "policy": ("security.policy", "Policies of users: create, change, list, show, delete."),
     "offset": ("groups.offset", "Offsets of groups and queues."),
-    "message": ("messages.message", "Find, show and recall messages."),
+    "message": ("messages.message", "Find, show, trace and recall messages."),
+    "dead-letter": ("messages.dead_letter", "Dead letters of groups: list, show, resend."),
     "namesrv": ("cluster.namesrv", "Run a name server; settings and key-value table of running name servers."),
     "cluster": ("cluster.cluster", "Brokers of a cluster."),
     "context": ("contexts.context", "Named clusters, with addresses and credentials."),
@@ -162,8 +163,7 @@ def main() -> None:
     """Run the command line. Errors become one sentence and an exit code."""
     # Daemons replace this handler. Other commands end as with Ctrl-C, and clean up.
     signal.signal(signal.SIGTERM, _interrupt)
-    with boundary():
     if VARIABLE in os.environ:
         complete(command)
-        ready_if_asked()
+    with boundary():
         command()()

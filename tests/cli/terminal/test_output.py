@@ -43,6 +43,7 @@ GIVEN = {
     ("policy", "create"): ["--action", "Pub"],
     ("policy", "change"): ["--deny"],
     ("cluster", "restart"): ["--settle", "0"],
+    ("dead-letter", "resend"): ["--all"],
 }
 """Options without which a verb asks nothing, or waits half a minute."""
 ON_SPARK = ("pipeline", "spark", "bench spark")
@@ -178,7 +179,6 @@ def test_error_under_json_is_an_object() -> None:
     assert done.stderr.startswith("bolide: ")
 
 
-def test_times_have_a_zone_and_a_form_that_options_take() -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -205,6 +205,7 @@ def test_a_word_after_two_dashes_is_not_the_option() -> None:
     assert (done.exit_code, '{"error"' in done.stderr) == (USAGE, False)
 
 
+def test_times_have_a_zone_and_a_form_that_options_take() -> None:
     text = str(output.Moment(1_795_868_760_000))
     assert moment_of("--start", text) == datetime.fromtimestamp(1_795_868_760, UTC)
 

@@ -13,6 +13,7 @@ from bolide.cli.contexts.admin_call import call
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.cli.terminal.progress import Every
 from bolide.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def drain(
                 f"--yes takes the write permission of {broker_set} at the name servers, and waits until nothing is left"
             )
             return
-        show = _Every(TOLD_EVERY_S)
+        show = Every(TOLD_EVERY_S)
 
         async def run(admin: Admin) -> None:
             from bolide.admin.drain import drain as drained
@@ -136,7 +137,7 @@ def join(
                 "bindAddress, brokerIP1 and certificates; start it, and wait with --wait ID"
             )
             return
-        number, show = wait, _Every(TOLD_EVERY_S)
+        number, show = wait, Every(TOLD_EVERY_S)
 
         def told(lacks: int) -> None:
             how = f"lacks {lacks / 1e6:,.1f} MB" if lacks >= 0 else "is not registered, or not in sync"
@@ -262,17 +263,3 @@ async def _run(words: list[str]) -> None:
         raise
     if status:
         raise StepFailed(f"{shlex.join(words)} ended with status {status}: the steps after it are not taken")
-
-
-class _Every:
-    """Prints the first text, and then at most one text per `seconds`."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._next = 0.0
-
-    def __call__(self, text: str) -> None:
-        now = asyncio.get_running_loop().time()
-        if now >= self._next:
-            self._next = now + self._seconds
-            output.note(text)

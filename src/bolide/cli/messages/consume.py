@@ -22,6 +22,7 @@ from bolide.cli.terminal import output
 from bolide.cli.terminal.closed_pipe import unread, when_closed
 from bolide.cli.terminal.moment import FORMS, start_of
 from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.errors import BolideError
 from bolide.layout.names import TOOLS_GROUP
 
 if TYPE_CHECKING:
@@ -282,11 +283,20 @@ def _expression(reading: Reading) -> Any:
     return sql(reading.sql) if reading.sql else reading.tags
 
 
-def message_fields(message: Any) -> dict[str, Any]:
+def message_fields(message: Any, *, unreadable: bool = False) -> dict[str, Any]:
     """Return a message as a JSON object for `bolide produce --from-json`. Invalid UTF-8 in a body is escaped; an
-    additional field then contains the bytes in base64."""
+    additional field then contains the bytes in base64.
+
+    Raises `CompressionError` if the body cannot be inflated, unless `unreadable` is set: then the body is "", and
+    another field contains the error.
+    """
+    whole: dict[str, str] = {}
     try:
-        body, whole = message.body.decode(), {}
+        body = message.body.decode()
+    except BolideError as error:
+        if not unreadable:
+            raise
+        body, whole = "", {"body_error": str(error)}
     except UnicodeDecodeError:
         body = message.body.decode("utf-8", "backslashreplace")
         whole = {"body_base64": base64.b64encode(message.body).decode()}

@@ -1,9 +1,9 @@
-"""`bolide message`: find and show single messages, and recall a delayed one."""
+"""`bolide message`: find and show single messages and their traces, and recall a delayed one."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -12,11 +12,16 @@ from bolide.cli.contexts.admin_call import call
 from bolide.cli.contexts.options import Namesrv
 from bolide.cli.messages.consume import message_fields
 from bolide.cli.terminal import output
+from bolide.cli.terminal.moment import FORMS, moment_of
 from bolide.cli.terminal.output import JsonFlag, boundary
+from bolide.layout.limits import MAX_FOUND
+from bolide.layout.names import TRACE_TOPIC
+
+if TYPE_CHECKING:
+    from bolide.admin.tracing import FoundTrace
 
 app = typer.Typer()
-_MOST: Final = 64
-_MORE: Final = f"set --count up to {_MOST}, or search a time in the console"
+_MORE: Final = f"set --count up to {MAX_FOUND}, or search a time in the console"
 
 
 @app.command()
@@ -64,7 +69,9 @@ def at(
 def find(
     topic: str = typer.Argument(..., help="Topic.", autocompletion=completions.topics),
     key: str = typer.Argument(..., help="Key."),
-    count: int = typer.Option(32, "--count", "-c", min=1, max=_MOST, help="Maximum number of messages of each broker."),
+    count: int = typer.Option(
+        32, "--count", "-c", min=1, max=MAX_FOUND, help="Maximum number of messages of each broker."
+    ),
     namesrv: str = Namesrv,
     as_json: bool = JsonFlag,
 ) -> None:
@@ -96,6 +103,89 @@ def find(
 
 
 @app.command()
+def trace(
+    message_id: str = typer.Argument(..., help="The producer's message id."),
+    trace_topic: str = typer.Option(
+        TRACE_TOPIC, help="Where the clients write their trace.", autocompletion=completions.topics
+    ),
+    begin: str = typer.Option("", help=f"Only steps recorded at or after this time: {FORMS}."),
+    end: str = typer.Option("", help="Only steps recorded before this time."),
+    count: int = typer.Option(
+        MAX_FOUND, "--count", "-c", min=1, max=MAX_FOUND, help="Maximum number of trace messages of each broker."
+    ),
+    namesrv: str = Namesrv,
+    as_json: bool = JsonFlag,
+) -> None:
+    """Show when a message was sent and stored, and each attempt of each group to consume it. Clients record this if
+    they trace."""
+    with boundary():
+        from bolide.admin.tracing import found_trace
+        from bolide.client.messages.errors import TopicNotFound
+
+        first = moment_of("--begin", begin) if begin else 0
+        last = moment_of("--end", end) if end else None
+        try:
+            found = call(
+                namesrv,
+                lambda admin: found_trace(
+                    admin, message_id, topic=trace_topic, max_messages=count, begin=first, end=last
+                ),
+            )
+        except TopicNotFound:
+            output.fail(
+                f"nothing is traced here: there is no topic {trace_topic}; set traceTopicEnable=true at the broker and"
+                " trace at clients, or name another --trace-topic"
+            )
+        if not found.steps and not as_json:
+            damaged = f"; {found.unreadable} trace messages cannot be read" if found.unreadable else ""
+            output.fail(
+                f"no step of message {message_id} is recorded in {trace_topic}: clients with trace=True send their"
+                f" records within 5 s{damaged}"
+            )
+        show_trace(message_id, trace_topic, found, count, as_json)
+        if not found.steps:
+            raise typer.Exit(output.FAILED)
+
+
+def show_trace(message_id: str, trace_topic: str, found: FoundTrace, count: int, as_json: bool) -> None:
+    """Print the steps of a message, and notes if some may be missing."""
+    columns = ("Step", "Group", "Retries", "Started", "ms", "Status", "Client", "Broker")
+    rows = [
+        (
+            step.kind,
+            step.group,
+            step.retries,
+            output.moment(step.begin),
+            step.cost_ms,
+            step.status,
+            step.client,
+            step.broker,
+        )
+        for step in found.steps
+    ]
+    if as_json:
+        output.print_json(
+            {
+                "message_id": message_id,
+                "trace_topic": trace_topic,
+                "steps": output.json_rows(columns, rows),
+                "limit": count,
+                "limit_reached": found.limit_reached,
+                "unreadable": found.unreadable,
+            }
+        )
+        return
+    output.table(f"Trace of {message_id}", columns, rows, False)
+    if found.limit_reached:
+        output.note(
+            f"a broker returned {count} trace messages, as many as it may, so there may be more steps: select a time"
+            " with --begin and --end"
+        )
+    if found.unreadable:
+        output.note(f"{found.unreadable} trace messages with this id cannot be read")
+
+
+@app.command()
 def recall(
     topic: str = typer.Argument(..., help="Topic.", autocompletion=completions.topics),
     handle: str = typer.Argument(..., help="The recall handle that `bolide produce --json` printed."),
@@ -117,7 +207,7 @@ async def take_back(namesrv: str, topic: str, handle: str) -> str:
 
 def show(message: Any, as_json: bool) -> None:
     """Print all fields of a message."""
-    fields = message_fields(message)
+    fields = message_fields(message, unreadable=True)
     if not as_json:
         body, properties = fields.pop("body"), fields.pop("properties")
         fields["keys"] = " ".join(fields["keys"])

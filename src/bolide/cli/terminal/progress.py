@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from bolide.cli.terminal import output
+
 if TYPE_CHECKING:
     from bolide.spark.session.progress import JobProgress
+
+
+class Every:
+    """Prints at most one text per `seconds` on standard error, and the first one immediately unless `late`. Create and
+    call it in an event loop."""
+
+    def __init__(self, seconds: float, *, late: bool = False) -> None:
+        self._seconds = seconds
+        self._next = asyncio.get_running_loop().time() + seconds if late else 0.0
+
+    def __call__(self, text: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if now >= self._next:
+            self._next = now + self._seconds
+            output.note(text)
 
 
 def shower() -> Callable[[JobProgress], None]:
