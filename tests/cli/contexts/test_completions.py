@@ -53,6 +53,7 @@ async def prepared(broker: Broker) -> str:
 def test_names_of_a_cluster(bolide_broker: Broker) -> None:
     here = asked(asyncio.run(prepared(bolide_broker)))
     assert completions.topics(here, "") == ["Orders", "Trials"]
+    assert completions.topics(here, "T") == ["Orders", "Trials"]  # without TBW102
     assert {"%DLQ%kitchen", "%RETRY%kitchen"} <= set(completions.topics(here, "%"))
     assert OFFSET_MOVED_EVENT in completions.topics(here, "OFF")
     assert completions.topic_lists(here, "Orders,")[:2] == ["Orders,Orders", "Orders,Trials"]

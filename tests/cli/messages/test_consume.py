@@ -6,8 +6,15 @@ import json
 import subprocess
 import sys
 
+import pytest
+
+from bolide.cli.messages.consume import message_fields
+from bolide.client import ReceivedMessage
+from bolide.remoting.compression import COMPRESSED_FLAG
+from bolide.remoting.errors import CompressionError
 from bolide.testing.broker import Broker
 from tests.cli.running import invoke
+from tests.layout.records import record_of
 
 
 def test_an_invalid_topic_is_refused_before_anything_is_asked() -> None:
@@ -24,3 +31,11 @@ def test_reading_without_a_group_creates_no_group() -> None:
         done = invoke("consume", "T", "--count", 1, *namesrv)
         assert (done.exit_code, done.stdout) == (0, "one\n"), done.output
         assert json.loads(invoke("group", "list", "--json", *namesrv).stdout) == []
+
+
+def test_a_body_that_cannot_be_inflated_is_an_error_or_a_field() -> None:
+    damaged = ReceivedMessage(record_of("T", b"x", sys_flag=COMPRESSED_FLAG), "b")
+    with pytest.raises(CompressionError):
+        message_fields(damaged)
+    fields = message_fields(damaged, unreadable=True)
+    assert (fields["topic"], fields["body"]) == ("T", "") and fields["body_error"]

@@ -31,7 +31,8 @@ SAFE: Final = re.compile(r"[A-Za-z0-9_%.@-]+", re.ASCII)
 
 
 def topics(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return topics. Includes internal ones, retries and dead letters only if the text begins like them."""
+    """Return topics, or all topics including internal ones, retries and dead letters if no other starts with the
+    text."""
     return _topics(ctx, incomplete)
 
 
@@ -85,9 +86,13 @@ def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _topics(ctx: typer.Context, incomplete: str) -> list[str]:
-    found = _looked_up(ctx, lambda admin: admin.topics(system=bool(incomplete)))
-    users = [topic for topic in found if not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))]
-    return found if incomplete else users
+    async def ask(admin: Admin) -> Iterable[str]:
+        users = [topic for topic in await admin.topics() if not topic.startswith((RETRY_PREFIX, DLQ_PREFIX))]
+        if not incomplete or any(topic.startswith(incomplete) for topic in users):
+            return users
+        return await admin.topics(system=True)
+
+    return _looked_up(ctx, ask)
 
 
 def _groups(ctx: typer.Context) -> list[str]:
