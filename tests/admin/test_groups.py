@@ -7,11 +7,13 @@ import pytest
 from bolide.admin.drain import left_at
 from bolide.admin.groups import _age_of
 from bolide.client import Message, ResponseError
+from bolide.remoting import codes
 from bolide.remoting.bodies.stats import QueueTimeSpan
 from bolide.testing.broker import Broker
 from bolide.world.clocks import now_ms
 from proof.kit.waiting import until, until_answered
 from tests.admin.cluster_of_one import TOPIC, clients
+from tests.admin.failing_requests import FailingAdmin
 from tests.client.patient import PushConsumer
 
 
@@ -149,3 +151,30 @@ async def test_members_with_different_subscriptions_are_noticed(
                 assert await admin.different_subscriptions("G") == {
                     TOPIC: {first.client_id: "A", second.client_id: "B || C"}
                 }
+
+
+class Twice(FailingAdmin):
+    """Two brokers to query about a group, which are the same one."""
+
+    async def _group_readers(self, group: str) -> dict[str, str]:
+        (address,) = (await self.masters()).values()
+        return {"broker-a": address, "broker-b": address}
+
+
+@pytest.mark.parametrize("code", [codes.NO_PERMISSION, codes.SYSTEM_BUSY])
+async def test_progress_without_the_queues_of_a_broker_is_not_returned(bolide_broker: Broker, code: int) -> None:
+    async with Twice(bolide_broker.namesrv_addr) as admin:
+        admin.errors[codes.GET_CONSUME_STATS] = [ResponseError("unknown here", codes.SUBSCRIPTION_GROUP_NOT_EXIST)]
+        assert (await admin.consumer_progress("G")).queues == []
+        admin.errors[codes.GET_CONSUME_STATS] = [ResponseError("broker-a rejected it", code)]
+        with pytest.raises(ResponseError, match="broker-a rejected it"):
+            await admin.consumer_progress("G")
+
+
+async def test_member_that_a_busy_broker_may_know_is_not_reported_as_offline(bolide_broker: Broker) -> None:
+    async with Twice(bolide_broker.namesrv_addr) as admin:
+        admin.errors[codes.GET_CONSUMER_RUNNING_INFO] = [ResponseError("broker-a is busy", codes.SYSTEM_BUSY)]
+        with pytest.raises(ResponseError, match="broker-a is busy"):
+            await admin.consumer_running_info("G", "nobody")
+        with pytest.raises(ResponseError, match="not online"):
+            await admin.consumer_running_info("G", "nobody")

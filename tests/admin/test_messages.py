@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from bolide.client import Message, MessageQueue, ResponseError
+from bolide.client import DamagedMessage, Message, MessageQueue, ResponseError
 from bolide.layout.errors import MessageIdError
 from bolide.layout.message_id import encode_host, offset_message_id
+from bolide.remoting import codes
+from bolide.remoting.command import Command, make_request, make_response
 from bolide.testing.broker import Broker
 from proof.kit.waiting import until
 from tests.admin.cluster_of_one import TOPIC, clients
-from tests.client.patient import PushConsumer
+from tests.admin.failing_requests import FailingAdmin
+from tests.client.patient import Admin, Producer, PushConsumer
 
 
 async def test_by_either_id_by_key_and_by_place(bolide_broker: Broker) -> None:
@@ -88,3 +93,52 @@ async def test_message_of_a_broker_that_has_moved_is_found_by_its_old_id(bolide_
         elsewhere = offset_message_id(encode_host("127.0.0.9", 1), stored.physical_offset)
         assert await admin.message(elsewhere) is None, "a record at the same offset is not the message"
         assert await admin._moved(result.offset_message_id, stored.physical_offset) is not None
+
+
+async def moved_id(admin: Admin, producer: Producer) -> str:
+    """The id of a stored message, as a broker at another address would have given it."""
+    result = await producer.send(Message(TOPIC, b"x"))
+    stored = await admin.message(result.offset_message_id)
+    assert stored is not None
+    return offset_message_id(encode_host("127.0.0.9", 1), stored.physical_offset)
+
+
+@pytest.mark.parametrize("code", [codes.NO_PERMISSION, codes.SYSTEM_BUSY])
+async def test_broker_that_rejects_the_request_may_have_the_message(bolide_broker: Broker, code: int) -> None:
+    async with clients(bolide_broker) as (admin, producer), FailingAdmin(bolide_broker.namesrv_addr) as failing:
+        elsewhere = await moved_id(admin, producer)
+        assert await failing.message(elsewhere) is None
+        failing.errors[codes.VIEW_MESSAGE_BY_ID] = [ResponseError("127.0.0.1:1 rejected it", code)]
+        with pytest.raises(ResponseError, match="127.0.0.1:1 rejected it"):
+            await failing.message(elsewhere)
+
+
+class Answering(Admin):
+    """Every broker responds with these bytes of its log."""
+
+    def __init__(self, namesrv: str, body: bytes) -> None:
+        super().__init__(namesrv)
+        self.body = body
+
+    async def ask(self, address: str, code: int, *arguments: Any, **more: Any) -> Command:
+        if code != codes.VIEW_MESSAGE_BY_ID:
+            return await super().ask(address, code, *arguments, **more)
+        return make_response(make_request(code, 1), codes.SUCCESS, body=self.body)
+
+
+async def test_bytes_that_are_no_record_are_not_the_message_and_a_damaged_record_is_reported(
+    bolide_broker: Broker,
+) -> None:
+    async with clients(bolide_broker) as (admin, producer):
+        result = await producer.send(Message(TOPIC, b"some text"))
+        stored = await admin.message(result.offset_message_id)
+        assert stored is not None
+        offset = stored.physical_offset
+        (address,) = (await admin.masters()).values()
+        record = (await admin.ask(address, codes.VIEW_MESSAGE_BY_ID, {"offset": str(offset)})).body
+        namesrv = bolide_broker.namesrv_addr
+        async with Answering(namesrv, b"\0\0\1\0 in the middle of a record") as middle:
+            assert await middle.message(offset_message_id(encode_host("127.0.0.9", 1), offset)) is None
+        async with Answering(namesrv, record.replace(b"some text", b"same text")) as damaged:
+            with pytest.raises(DamagedMessage, match="does not match its CRC"):
+                await damaged._moved(result.offset_message_id, offset)

@@ -231,7 +231,7 @@ class Admin:
 
     def consumer_progress(self, group: str, topic: str | None = None) -> GroupProgress:
         """Return the progress of a group in every queue, or in the queues of `topic`. Raises `ResponseError` if the
-        group is unknown."""
+        group is unknown, or if a broker rejects the request."""
         return self._loop.run(lambda: self._native.consumer_progress(group, topic))
 
     def lag_of_groups(self, *, cluster: str | None = None) -> dict[str, int]:
@@ -283,7 +283,8 @@ class Admin:
 
     def consumer_running_info(self, group: str, client_id: str, *, stack: bool = False) -> ConsumerRunningInfo:
         """Return the state of one member, as the member reports it. `stack` adds the stacks of its threads, which
-        Java's and Bolide's clients report. Raises `ResponseError` if the member is not connected."""
+        Java's and Bolide's clients report. Raises `ResponseError` if the member is not connected, or if a broker that
+        may know it rejects the request."""
         return self._loop.run(lambda: self._native.consumer_running_info(group, client_id, stack=stack))
 
     def group_offset(self, group: str, queue: MessageQueue) -> int:
@@ -353,6 +354,7 @@ class Admin:
 
     def message(self, message_id: str, topic: str | None = None) -> ReceivedMessage | None:
         """Return the message with a producer's or a broker's id, or None if it does not exist.
+        Raises `BolideError` if a broker that may have it is unreachable or rejects the request.
 
         Both ids have the same form. A producer's id is found through the index, which requires the topic.
         """

@@ -33,6 +33,11 @@ from bolide.remoting.bodies.stats import ConsumeStats, ConsumeStatsList, QueryCo
 
 AT_ONCE: Final = 8
 """Maximum number of groups, or of members of a group, queried at the same time."""
+ABSENT_CODES: Final = frozenset(
+    {codes.SYSTEM_ERROR, codes.TOPIC_NOT_EXIST, codes.SUBSCRIPTION_GROUP_NOT_EXIST, codes.CONSUMER_NOT_ONLINE}
+)
+"""Responses of a broker that does not know the group or the member. Other brokers may know it. Any other error means
+that the broker may know it and did not respond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,7 @@ class GroupCalls(AdminCalls):
 
     async def consumer_progress(self, group: str, topic: str | None = None) -> GroupProgress:
         """Return the progress of a group in every queue, or in the queues of `topic`. Raises `ResponseError` if the
-        group is unknown."""
+        group is unknown, or if a broker rejects the request."""
         queues: list[QueueProgress] = []
         tps = 0.0
         refusal: ResponseError | None = None
@@ -158,6 +163,8 @@ class GroupCalls(AdminCalls):
                     ConsumeStats, address, codes.GET_CONSUME_STATS, ext_of(consumerGroup=group, topic=topic)
                 )
             except ResponseError as error:
+                if error.code not in ABSENT_CODES:
+                    raise  # the group's queues at this broker would be missing from the result
                 refusal = error
                 continue
             answered = True
@@ -297,12 +304,14 @@ class GroupCalls(AdminCalls):
 
     async def consumer_running_info(self, group: str, client_id: str, *, stack: bool = False) -> ConsumerRunningInfo:
         """Return the state of one member, as the member reports it. `stack` adds the stacks of its threads, which
-        Java's and Bolide's clients report. Raises `ResponseError` if the member is not connected."""
+        Java's and Bolide's clients report. Raises `ResponseError` if the member is not connected, or if a broker that
+        may know it rejects the request."""
         refusal: ResponseError | None = None
         ext = ext_of(consumerGroup=group, clientId=client_id, jstackEnable=stack)
         for address in (await self._group_readers(group)).values():
             try:
                 return await self.decoded(ConsumerRunningInfo, address, codes.GET_CONSUMER_RUNNING_INFO, ext)
             except ResponseError as error:
-                refusal = error
+                if refusal is None or refusal.code in ABSENT_CODES:
+                    refusal = error
         raise refusal or ResponseError(f"no broker knows group {group}", codes.SUBSCRIPTION_GROUP_NOT_EXIST)

@@ -11,13 +11,14 @@ from bolide.client.messages.checked import FROM_ONE, FROM_ZERO, checked_methods
 from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.queue import MessageQueue
-from bolide.client.messages.received import ReceivedMessage, received_messages
+from bolide.client.messages.received import ReceivedMessage, intact_message, received_messages
 from bolide.client.messages.subscription import subscription
-from bolide.errors import BolideError, ConnectionLost, RequestTimeout
-from bolide.layout.errors import MessageIdError
+from bolide.errors import BolideError
+from bolide.layout.errors import MessageIdError, RecordError
 from bolide.layout.limits import MAX_FOUND
 from bolide.layout.message_id import decode_offset_message_id
 from bolide.layout.names import TOOLS_GROUP
+from bolide.layout.record import decode_record
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.running import ConsumeMessageDirectlyResult
@@ -31,6 +32,7 @@ class MessageCalls(AdminCalls):
 
     async def message(self, message_id: str, topic: str | None = None) -> ReceivedMessage | None:
         """Return the message with a producer's or a broker's id, or None if it does not exist.
+        Raises `BolideError` if a broker that may have it is unreachable or rejects the request.
 
         Both ids have the same form. A producer's id is found through the index, which requires the topic.
         """
@@ -51,20 +53,23 @@ class MessageCalls(AdminCalls):
 
     async def _moved(self, message_id: str, offset: int) -> ReceivedMessage | None:
         """Find a message whose broker had another address when it stored the message. Records contain that address, so
-        a record at the same offset of another broker is not mistaken for it."""
-        silent: BolideError | None = None
+        a record at the same offset of another broker is not mistaken for it. Raises the error of a broker that may have
+        the message but did not return its record."""
+        failure: BolideError | None = None
         for name, address in (await self.masters()).items():
             try:
-                found = await self._view(address, name, offset)
-            except (ConnectionLost, RequestTimeout) as error:
-                silent = error  # this broker may have the message, which must not be reported as missing
+                body = await self._record_at(address, offset)
+            except BolideError as error:
+                failure = failure or error  # this broker may have the message, which must not be reported as missing
                 continue
-            except BolideError:  # no record starts at this offset of its log
+            try:
+                found = ReceivedMessage(decode_record(body, 0), name)
+            except RecordError:  # no record starts at this offset of its log
                 continue
-            if found is not None and found.offset_message_id == message_id.upper():
-                return found
-        if silent is not None:
-            raise silent
+            if found.offset_message_id == message_id.upper():
+                return intact_message(body, name)
+        if failure is not None:
+            raise failure
         return None
 
     async def message_by_offset_id(self, offset_message_id: str) -> ReceivedMessage | None:
@@ -74,12 +79,13 @@ class MessageCalls(AdminCalls):
         return await self._view(f"{host}:{port}", "", offset)
 
     async def _view(self, address: str, broker_name: str, offset: int) -> ReceivedMessage | None:
-        answer = await self.ask(
-            address, codes.VIEW_MESSAGE_BY_ID, ext_of(offset=offset), accept=(codes.SUCCESS, codes.SYSTEM_ERROR)
-        )
-        if answer.code != codes.SUCCESS:
-            return None
-        return next(iter(received_messages(answer.body, broker_name)), None)
+        return next(iter(received_messages(await self._record_at(address, offset), broker_name)), None)
+
+    async def _record_at(self, address: str, offset: int) -> bytes:
+        """Return the bytes at an offset of a broker's log, or b"" without a record there."""
+        accept = (codes.SUCCESS, codes.SYSTEM_ERROR)
+        answer = await self.ask(address, codes.VIEW_MESSAGE_BY_ID, ext_of(offset=offset), accept=accept)
+        return answer.body if answer.code == codes.SUCCESS else b""
 
     async def message_by_unique_id(self, topic: str, message_id: str) -> ReceivedMessage | None:
         """Return the newest message with a producer's id, or None. Raises `TopicNotFound`."""
