@@ -1,12 +1,18 @@
-"""A replica that is gone for good leaves its set: what may be lost is said first."""
+"""A replica joins its set, and one that is gone for good leaves it: what may be lost is said first."""
 
 from __future__ import annotations
 
 import pytest
 
 from bolide.admin.cluster import MemberRow
-from bolide.admin.joining import NotJoined, may_leave
+from bolide.admin.joining import NotJoined, joined, may_leave
+from bolide.client import ResponseError
 from bolide.client.messages.errors import NoQueue
+from bolide.errors import BolideError, ConnectionLost
+from bolide.remoting import codes
+from bolide.remoting.bodies.route import ClusterInfo
+from bolide.testing.broker import Broker
+from tests.admin.failing_requests import FailingAdmin
 
 
 def member(
@@ -56,3 +62,42 @@ def test_master_living_and_unknown_replicas_may_not_leave() -> None:
     for number, kind, why in ((1, NotJoined, "is the master"), (2, NotJoined, "is alive"), (3, NoQueue, "has 1, 2")):
         with pytest.raises(kind, match=why):
             may_leave("broker-a", members, number)
+
+
+class SecondTime(FailingAdmin):
+    """An admin object that finds the cluster once, before its errors begin."""
+
+    def __init__(self, namesrv: str, *errors: BolideError) -> None:
+        super().__init__(namesrv)
+        self.later = list(errors)
+
+    async def cluster_info(self) -> ClusterInfo:
+        found = await super().cluster_info()
+        self.errors.setdefault(codes.GET_BROKER_CLUSTER_INFO, self.later)
+        return found
+
+
+LOST = ConnectionLost("the name server is away")
+BUSY = ResponseError("the broker is busy", codes.SYSTEM_BUSY)
+
+
+async def test_wait_for_a_replica_outlives_requests_that_fail_for_a_moment(bolide_broker: Broker) -> None:
+    lags: list[int] = []
+    failures: list[str] = []
+    async with SecondTime(bolide_broker.namesrv_addr, LOST) as admin:
+        admin.errors[codes.GET_BROKER_CONFIG] = [BUSY]
+        await joined(admin, "broker-a", 0, 60, lags.append, lambda error: failures.append(str(error)))
+        assert admin.pending == []
+    assert failures == ["the name server is away", "the broker is busy"] and lags == []
+
+
+async def test_wait_for_a_replica_ends_with_its_cause(bolide_broker: Broker) -> None:
+    async with SecondTime(bolide_broker.namesrv_addr, LOST) as admin:
+        with pytest.raises(NotJoined, match=r"replica 0 cannot be checked \(the name server is away\) after 0 s"):
+            await joined(admin, "broker-a", 0, 0, lambda lag: None)
+        admin.errors[codes.GET_BROKER_CONFIG] = [ResponseError("no right", codes.NO_PERMISSION)]
+        with pytest.raises(ResponseError, match="no right"):
+            await joined(admin, "broker-a", 0, 3600, lambda lag: None)
+    async with FailingAdmin("127.0.0.1:1") as nowhere:
+        with pytest.raises(ConnectionLost, match="127.0.0.1:1"):
+            await joined(nowhere, "broker-a", 0, 3600, lambda lag: None)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from bolide.admin.declared import Declared, DeclaredBroker, DeclaredGroup, DeclaredTopic, DeclaredUser
-from bolide.admin.plan import PlannedChange, PlanRefused, orders_after, plan
-from bolide.client import NoQueue
+from bolide.admin.plan import PlannedChange, PlanRefused, carry_out, orders_after, plan
+from bolide.client import NoQueue, ResponseError
+from bolide.errors import ConnectionLost
+from bolide.remoting import codes
+from bolide.testing.broker import Broker
+from tests.admin.failing_requests import FailingAdmin
 
 ORDERED = DeclaredTopic(4, 4, order=True)
 
@@ -50,3 +54,27 @@ def test_the_order_of_a_topic_names_all_its_brokers() -> None:
     assert orders_after([ended], found) == {"t": ""}
     plain = PlannedChange("b", "topic", "u", "create", None, DeclaredTopic(2, 2))
     assert orders_after([plain], found) == {}
+
+
+async def test_change_is_repeated_while_its_broker_is_busy_and_a_failed_plan_names_its_progress(
+    bolide_broker: Broker,
+) -> None:
+    name = "broker-a"
+    found = of(**{name: DeclaredBroker(topics={})})
+    steps = [PlannedChange(name, "topic", topic, "create", None, ORDERED) for topic in ("one", "two")]
+    said: list[str] = []
+    async with FailingAdmin(bolide_broker.namesrv_addr) as admin:
+        admin.errors = {
+            codes.UPDATE_AND_CREATE_TOPIC: [ResponseError("busy", codes.SYSTEM_BUSY)],
+            codes.PUT_KV_CONFIG: [ConnectionLost("the name server is away")],
+        }
+        assert await carry_out(admin, steps, found, said.append, seconds=60) == 2
+        assert admin.pending == [] and said == []
+        assert set(await admin.list_kv("ORDER_TOPIC_CONFIG")) == {"one", "two"}
+        admin.errors[codes.PUT_KV_CONFIG] = [ConnectionLost("the name server is away")]
+        with pytest.raises(ConnectionLost):
+            await carry_out(admin, steps, found, said.append, seconds=0)
+        admin.errors[codes.UPDATE_AND_CREATE_TOPIC] = [ResponseError("no", codes.INVALID_PARAMETER)]
+        with pytest.raises(ResponseError):
+            await carry_out(admin, steps, found, said.append, seconds=60)
+    assert said == [f"{done} of 2 changes are done: run this command again for the rest" for done in (2, 0)]

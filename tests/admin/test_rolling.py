@@ -20,6 +20,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.route import ClusterInfo
 from proof.kit.ports import reserve_port
 from proof.kit.waiting import PROCESS_PATIENCE, until
+from tests.admin.failing_requests import FailingAdmin
 from tests.client.patient import Admin, Producer, PushConsumer
 from tests.node.brokers import options
 from tests.node.replication.controlled import controlled
@@ -208,8 +209,94 @@ async def test_broker_that_is_down_is_not_restarted(tmp_path: Path) -> None:
 
         step = RollingStep("broker-a", StepKind.RESTART, running["broker-a"].address, 0)
         await running.pop("broker-a").stop()
+        rolling = Rolling(admin, never, PROCESS_PATIENCE, 0.0, lambda text: None, down_after=0.6)
         with pytest.raises(StepFailed, match="does not respond: start it first"):
-            await Rolling(admin, never, PROCESS_PATIENCE, 0.0, lambda text: None).take([step])
+            await rolling.take([step])
+
+
+async def test_requests_of_a_step_that_fail_for_a_moment_are_repeated(tmp_path: Path) -> None:
+    async with two_sets(tmp_path) as (names, running), FailingAdmin(names.address) as admin:
+        await admin.create_topic("T", queues=2)
+        away = ConnectionLost("the name server is away")
+
+        async def restart(step: RollingStep) -> None:
+            node = running.pop(step.broker_name)
+            await node.stop()
+            running[step.broker_name] = await started(tmp_path, names, step.broker_name, node.port)
+
+        steps = await restart_plan(admin, ["broker-a"])
+        admin.errors = {
+            codes.WIPE_WRITE_PERM_OF_BROKER: [away],
+            codes.GET_BROKER_RUNTIME_INFO: [ConnectionLost("the connection was idle")],
+            codes.ADD_WRITE_PERM_OF_BROKER: [away, ResponseError("busy", codes.SYSTEM_BUSY)],
+        }
+        assert await Rolling(admin, restart, PROCESS_PATIENCE, 0.0, lambda text: None).take(steps) == 3
+        assert admin.pending == [] and await writable(admin, "broker-a")
+
+
+async def test_step_that_fails_to_the_end_reports_the_commands_that_continue(tmp_path: Path) -> None:
+    async with two_sets(tmp_path) as (names, _), FailingAdmin(names.address) as admin:
+        await admin.create_topic("T", queues=2)
+        said: list[str] = []
+
+        async def never(step: RollingStep) -> None:
+            raise AssertionError("no process to restart")
+
+        rolling = Rolling(admin, never, 0.0, 0.0, said.append)
+        of_a = [
+            RollingStep("broker-a", StepKind.CLOSE, "a:1", 0),
+            RollingStep("broker-a", StepKind.OPEN, "a:1", 0),
+            RollingStep("broker-b", StepKind.RESTART, "b:1", 0),
+        ]
+        away = ConnectionLost("the name server is away")
+        undo = "broker-a has no write permission: bolide cluster drain broker-a --undo gives it back"
+        admin.errors[codes.ADD_WRITE_PERM_OF_BROKER] = [away]
+        with pytest.raises(StepFailed, match=r"back at every name server after 0 s \(the name server is away\): "):
+            await rolling.take(of_a)
+        assert said[-2:] == ["bolide cluster restart broker-b continues, with the same options", undo]
+        said.clear()
+        admin.errors[codes.WIPE_WRITE_PERM_OF_BROKER] = [away]
+        with pytest.raises(StepFailed, match="has not lost its write permission"):
+            await rolling.take(of_a)
+        assert said == [undo], "some name servers may have taken the permission"
+        admin.errors[codes.WIPE_WRITE_PERM_OF_BROKER] = [ResponseError("no right", codes.NO_PERMISSION)]
+        with pytest.raises(StepFailed, match="write permission at every name server: no right$"):
+            await Rolling(admin, never, PROCESS_PATIENCE, 0.0, said.append).take(of_a)
+
+
+async def test_master_is_handed_over_once_its_controller_elects(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as of:
+        await of.leads(await of.start("a"))
+        second = await of.start("b")
+        await of.all_in_sync(1, 2)
+        said: list[str] = []
+
+        async def never(step: RollingStep) -> None:
+            raise AssertionError("no process to restart")
+
+        async with LostAnswer(of.names.address) as admin:
+            step = RollingStep("broker-a", StepKind.HAND_OVER, second.address, 2)
+            admin.errors[codes.CONTROLLER_ELECT_MASTER] = [
+                ResponseError("no leader", codes.CONTROLLER_NOT_LEADER),
+                ConnectionLost("the controller stops"),
+            ]
+            assert await Rolling(admin, never, PROCESS_PATIENCE, 0.0, said.append).take([step]) == 1
+            assert admin.pending == [] and of.master() is second
+            assert said == [f"broker-a: {second.address} is the master"], "the response with the epoch was lost"
+            assert await Rolling(admin, never, PROCESS_PATIENCE, 0.0, said.append).take([step]) == 1
+
+
+class LostAnswer(FailingAdmin):
+    """The response to the first election that the controller receives is lost."""
+
+    lost = False
+
+    async def switch_master(self, broker: str, to: int, controllers: str = "") -> int:
+        epoch = await super().switch_master(broker, to, controllers)
+        if not self.lost:
+            self.lost = True
+            raise ConnectionLost("the response was lost")
+        return epoch
 
 
 async def test_topics_of_one_set_alone_take_no_messages_meanwhile(tmp_path: Path) -> None:

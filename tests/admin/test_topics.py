@@ -9,7 +9,7 @@ import pytest
 
 from bolide.admin import Admin
 from bolide.admin.topics import ORDER_NAMESPACE
-from bolide.client import Message, MessageRefused, NoQueue, TopicNotFound
+from bolide.client import Message, MessageRefused, NoQueue, ResponseError, TopicNotFound
 from bolide.client.instance.routes import QueueInfo, TopicRoute
 from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.remoting import codes
@@ -105,6 +105,10 @@ class Late(Admin):
         self.asked += 1
         if self.asked == 1:
             raise ConnectionLost("no name server can be reached")
+        if self.asked == 2:
+            raise RequestTimeout("the name server did not answer")
+        if self.asked == 3:
+            raise ResponseError("the name server is busy", codes.SYSTEM_BUSY)
         if self.asked < 7:
             raise TopicNotFound("not yet", codes.TOPIC_NOT_EXIST)
         return TopicRoute(topic, (QueueInfo("broker-a", 8, 8, 6),), {})

@@ -15,6 +15,7 @@ from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.checked import SECONDS
 from bolide.client.messages.errors import ClientStateError, NoQueue
 from bolide.client.messages.queue import MessageQueue
+from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 from bolide.remoting.bodies import base
@@ -100,11 +101,18 @@ class AdminCalls(Closeable):
     async def tell_every_namesrv(
         self, code: int, ext: dict[str, str] | None = None, body: bytes = b""
     ) -> dict[str, Command]:
-        """Send a request to all name servers, because they do not replicate to each other.
-        Return the responses by address."""
-        return {
-            address: await self.ask(address, code, ext, body) for address in await self._client.name_servers.known()
-        }
+        """Send a request to all name servers, because they do not replicate to each other. Return the responses by
+        address. If a name server fails, sends the request to the others and then raises the first error."""
+        answers: dict[str, Command] = {}
+        failure: BolideError | None = None
+        for address in await self._client.name_servers.known():
+            try:
+                answers[address] = await self.ask(address, code, ext, body)
+            except BolideError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return answers
 
     async def cluster_info(self) -> ClusterInfo:
         """Return all clusters, brokers and their addresses."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bolide.admin.client import Admin
-from bolide.errors import LocalError
+from bolide.admin.transient import is_transient
+from bolide.errors import BolideError, LocalError
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX, is_predefined_group
 from bolide.layout.permissions import PERM_WRITE
 from bolide.remoting import codes
@@ -86,28 +87,49 @@ async def left_at(admin: Admin, broker: str) -> list[Left]:
 
 
 async def drain(
-    admin: Admin, broker: str, seconds: float, told: Callable[[list[Left]], None], settle: float = SETTLE_S
+    admin: Admin,
+    broker: str,
+    seconds: float,
+    told: Callable[[list[Left]], None],
+    settle: float = SETTLE_S,
+    failed: Callable[[BolideError], None] = lambda error: None,
 ) -> None:
     """Make producers avoid a set, and wait until it has no pending messages.
 
-    Calls `told` with the pending messages at every check. Waits at least `settle` seconds, because producers notice the
-    change when they refresh the route. Raises `NotDrained` after `seconds`.
+    Calls `told` with the pending messages at every check, or `failed` with the error of a request that is repeated.
+    Waits at least `settle` seconds, because producers notice the change when they refresh the route. Raises `NoQueue`
+    before any change if the set has no master, and `NotDrained` after `seconds`, or if a right is missing.
     """
     loop = asyncio.get_running_loop()
     begin = loop.time()
+    await admin.masters(broker=broker)
+    go_on = f"run this command again to wait longer, or bolide cluster drain {broker} --undo to let them return"
     while True:
-        # Repeat this: a broker whose topics change re-registers its permissions.
-        await admin.wipe_write_permission(broker)
-        left = await left_at(admin, broker)
-        told(left)
+        left: list[Left] | None = None
+        trouble = ""
+        try:
+            # Repeat this: a broker whose topics change re-registers its permissions.
+            await admin.wipe_write_permission(broker)
+            left = await left_at(admin, broker)
+        except BolideError as error:
+            if not is_transient(error):
+                raise NotDrained(f"{broker} is not drained: {error}; its producers may stay away: {go_on}") from error
+            trouble = str(error)
+            failed(error)
+        else:
+            told(left)
         passed = loop.time() - begin
-        if not left and passed >= settle:
+        if left == [] and passed >= settle:
             return
-        if left and passed >= max(seconds, settle):
+        if left != [] and passed >= max(seconds, settle):
+            if not left:
+                raise NotDrained(
+                    f"{broker} cannot be checked for messages after {seconds:g} s ({trouble}): its producers stay "
+                    f"away; {go_on}"
+                )
             first = left[0]
             raise NotDrained(
                 f"{broker} still holds messages after {seconds:g} s, such as {first.messages:,} of "
-                f"{first.topic or 'its producers'} for {first.group}: its producers stay away; wait longer, or give "
-                f"its permission back with --undo"
+                f"{first.topic or 'its producers'} for {first.group}: its producers stay away; {go_on}"
             )
-        await asyncio.sleep(min(LOOK_S, max(settle - passed, 0.01)) if not left else LOOK_S)
+        await asyncio.sleep(min(LOOK_S, max(settle - passed, 0.01)) if left == [] else LOOK_S)

@@ -9,6 +9,7 @@ from typing import Final
 
 from bolide.admin.client import Admin
 from bolide.admin.cluster import MemberRow
+from bolide.admin.transient import is_transient
 from bolide.client.messages.errors import NoQueue
 from bolide.errors import BolideError, LocalError
 from bolide.layout.names import MASTER_ID
@@ -71,18 +72,41 @@ async def controlled_members(admin: Admin, broker_set: str) -> list[MemberRow]:
         return []
 
 
-async def joined(admin: Admin, broker_set: str, broker_id: int, seconds: float, told: Callable[[int], None]) -> None:
-    """Wait until a replica is caught up. Calls `told` with its lag in bytes at every check, -1 if unknown.
+async def joined(
+    admin: Admin,
+    broker_set: str,
+    broker_id: int,
+    seconds: float,
+    told: Callable[[int], None],
+    failed: Callable[[BolideError], None] = lambda error: None,
+) -> None:
+    """Wait until a replica is caught up. Calls `told` with its lag in bytes at every check, -1 if unknown, or `failed`
+    with the error of a request that is repeated.
 
-    Raises `NotJoined` after `seconds`.
+    Raises `NotJoined` after `seconds`, and immediately the error of a request that cannot succeed later, or that no
+    name server received.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
-    while lacks := await behind(admin, broker_set, broker_id):
-        told(lacks)
-        if loop.time() >= end:
+    await admin.cluster_info()  # a wrong address ends the wait
+    while True:
+        try:
+            lacks = await behind(admin, broker_set, broker_id)
+        except BolideError as error:
+            if not is_transient(error):
+                raise
+            how = f"cannot be checked ({error})"
+            failed(error)
+        else:
+            if lacks == 0:
+                return
             how = f"lacks {lacks:,} bytes of the log" if lacks > 0 else "is not registered, or not in sync"
-            raise NotJoined(f"{broker_set}: replica {broker_id} {how} after {seconds:g} s: look into its log")
+            told(lacks)
+        if loop.time() >= end:
+            raise NotJoined(
+                f"{broker_set}: replica {broker_id} {how} after {seconds:g} s: look into its log, and run this command "
+                f"again to wait longer"
+            )
         await asyncio.sleep(LOOK_S)
 
 

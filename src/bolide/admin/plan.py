@@ -5,8 +5,9 @@ Deletes only if requested. Sections that are missing in the document are left un
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -25,6 +26,7 @@ from bolide.admin.declared import (
     DeclaredUser,
 )
 from bolide.admin.topics import ORDER_NAMESPACE
+from bolide.admin.transient import repeated
 from bolide.client.messages.errors import NoQueue
 from bolide.errors import LocalError
 from bolide.layout.names import AUTO_CREATE_TOPIC
@@ -35,6 +37,8 @@ from bolide.remoting.bodies.groups import SubscriptionGroupConfig, SubscriptionG
 CREATE: Final = "create"
 CHANGE: Final = "change"
 DELETE: Final = "delete"
+PATIENCE_S: Final = 30.0
+"""Seconds for which a change is repeated while its server is unreachable or busy."""
 
 K = TypeVar("K")
 
@@ -163,22 +167,34 @@ def _differences(
     return steps
 
 
-async def carry_out(admin: Admin, steps: Iterable[PlannedChange], found: Declared) -> int:
-    """Apply the steps one after the other; return their number. Stops at an error and does not undo earlier steps."""
+async def carry_out(
+    admin: Admin,
+    steps: Iterable[PlannedChange],
+    found: Declared,
+    told: Callable[[str], None] = lambda text: None,
+    *,
+    seconds: float = PATIENCE_S,
+) -> int:
+    """Apply the steps one after the other; return their number. Repeats a step for up to `seconds` while its server is
+    unreachable or busy. Stops at an error, does not undo earlier steps, and calls `told` with their number."""
     masters = await admin.masters()
     count = 0
     steps = list(steps)
     orders = orders_after([step for step in steps if step.what == "topic"], found)
-    for topic, order in orders.items():
-        if not order:
-            # Do this first: while the name servers have the order, a registration makes the topic ordered again.
-            await admin.delete_kv(ORDER_NAMESPACE, topic)
-    for step in steps:
-        await _take(admin, masters[step.broker], step, found)
-        count += 1
-    for topic, order in orders.items():
-        if order:
-            await admin.put_kv(ORDER_NAMESPACE, topic, order)
+    try:
+        for topic, order in orders.items():
+            if not order:
+                # Do this first: while the name servers have the order, a registration makes the topic ordered again.
+                await repeated(partial(admin.delete_kv, ORDER_NAMESPACE, topic), seconds)
+        for step in steps:
+            await repeated(partial(_take, admin, masters[step.broker], step, found), seconds)
+            count += 1
+        for topic, order in orders.items():
+            if order:
+                await repeated(partial(admin.put_kv, ORDER_NAMESPACE, topic, order), seconds)
+    except BaseException:
+        told(f"{count} of {len(steps)} changes are done: run this command again for the rest")
+        raise
     return count
 
 

@@ -13,11 +13,15 @@ from bolide.admin.client import Admin
 from bolide.admin.cluster import MemberRow
 from bolide.admin.drain import only_at
 from bolide.admin.joining import behind, controlled_members
+from bolide.admin.transient import is_transient
 from bolide.client.messages.errors import NoQueue, ResponseError
 from bolide.errors import BolideError, LocalError
 from bolide.layout.names import MASTER_ID
 
 LOOK_S: Final = 0.5
+LOOK: Final = "look into its log, and run this command again once the set is in sync"
+DOWN_S: Final = 10.0
+"""Seconds without a response until a broker is treated as down."""
 
 
 class StepKind(StrEnum):
@@ -119,26 +123,40 @@ class Rolling:
         seconds: float,
         settle: float,
         told: Callable[[str], None],
+        *,
+        down_after: float = DOWN_S,
     ) -> None:
         """Create an executor. `seconds` is the time limit of a step, `settle` the time in seconds until producers
-        notice a changed permission."""
+        notice a changed permission. A broker that does not respond for `down_after` seconds is treated as down, and
+        not restarted."""
         self._admin = admin
         self._restart = restart
         self._seconds = seconds
         self._settle = settle
         self._told = told
+        self._down_after = down_after
 
     async def take(self, steps: Iterable[RollingStep]) -> int:
         """Execute the steps one after the other; return their number.
-        Raises `StepFailed`, with the set and the address."""
+
+        Repeats a request that fails transiently until the time limit of its step. Raises `StepFailed`, with the set and
+        the address, and before it reports a set without write permission and the command that continues.
+        """
+        steps = list(steps)
         count = 0
         closed = ""
         try:
             for step in steps:
+                if step.action is StepKind.CLOSE:
+                    closed = step.broker_name  # also if the step fails: some name servers may have changed it
                 await self._take(step)
-                closed = {StepKind.CLOSE: step.broker_name, StepKind.OPEN: ""}.get(step.action, closed)
+                if step.action is StepKind.OPEN:
+                    closed = ""
                 count += 1
         except BaseException:
+            left = dict.fromkeys(step.broker_name for step in steps[count:] if step.action is not StepKind.OPEN)
+            if count and left:
+                self._told(f"bolide cluster restart {' '.join(left)} continues, with the same options")
             if closed:
                 self._told(f"{closed} has no write permission: bolide cluster drain {closed} --undo gives it back")
             raise
@@ -147,15 +165,13 @@ class Rolling:
     async def _take(self, step: RollingStep) -> None:
         name = step.broker_name
         if step.action is StepKind.CLOSE:
-            await self._admin.wipe_write_permission(name)
+            await self._permission(step, self._admin.wipe_write_permission, "has not lost its write permission")
             self._told(f"{name}: waiting {self._settle:g} s until producers use other sets")
             await asyncio.sleep(self._settle)
         elif step.action is StepKind.OPEN:
-            await self._admin.add_write_permission(name)
+            await self._permission(step, self._admin.add_write_permission, "has not got its write permission back")
         elif step.action is StepKind.HAND_OVER:
-            epoch = await self._admin.switch_master(name, step.broker_id)
-            await self._until(step, lambda: self._leads(step), "is not the registered master")
-            self._told(f"{name}: {step.address} is the master of epoch {epoch}")
+            await self._hand_over(step)
         else:
             before = await self._started_at(step)
             self._told(f"{name}: restarting {step.address}")
@@ -164,8 +180,37 @@ class Rolling:
             await self._until(step, lambda: self._has_all(step), "lacks some of its set's log")
             self._told(f"{name}: {step.address} is back, with all of its log")
 
-    async def _until(self, step: RollingStep, done: Callable[[], Awaitable[bool]], otherwise: str) -> None:
-        """Poll `done` until it returns True. A failed query is repeated."""
+    async def _permission(
+        self, step: RollingStep, change: Callable[[str], Awaitable[object]], otherwise: str
+    ) -> None:
+        """Change the write permission of a set at all name servers."""
+
+        async def changed() -> bool:
+            await change(step.broker_name)
+            return True
+
+        advice = "make sure that all name servers are running"
+        await self._until(step, changed, f"{otherwise} at every name server", advice)
+
+    async def _hand_over(self, step: RollingStep) -> None:
+        """Elect the next master, and wait until it is registered."""
+        epochs: list[int] = []
+
+        async def handed_over() -> bool:
+            if await self._leads(step):  # also if the response to an earlier request was lost
+                return True
+            if not epochs:
+                epochs.append(await self._admin.switch_master(step.broker_name, step.broker_id))
+            return False
+
+        await self._until(step, handed_over, "is not the registered master")
+        epoch = f" of epoch {epochs[0]}" if epochs else ""
+        self._told(f"{step.broker_name}: {step.address} is the master{epoch}")
+
+    async def _until(
+        self, step: RollingStep, done: Callable[[], Awaitable[bool]], otherwise: str, advice: str = LOOK
+    ) -> None:
+        """Poll `done` until it returns True. Repeats it after a transient failure. Raises `StepFailed`."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._seconds
         while True:
@@ -176,17 +221,20 @@ class Rolling:
             except StepFailed:
                 raise
             except BolideError as error:
+                if not is_transient(error):
+                    raise StepFailed(f"{step.broker_name}: {step.address} {otherwise}: {error}") from error
                 failure = f" ({error})"
             if loop.time() >= end:
                 raise StepFailed(
-                    f"{step.broker_name}: {step.address} {otherwise} after {self._seconds:g} s{failure}: look into its "
-                    f"log, and run this command again once the set is in sync"
+                    f"{step.broker_name}: {step.address} {otherwise} after {self._seconds:g} s{failure}: {advice}"
                 )
             await asyncio.sleep(LOOK_S)
 
     async def _started_at(self, step: RollingStep) -> str:
         """Return the start time of a broker's process. Raises `StepFailed` if no process listens at the address."""
         found: list[str] = []
+        loop = asyncio.get_running_loop()
+        down = loop.time() + self._down_after
 
         async def answers() -> bool:
             try:
@@ -194,6 +242,8 @@ class Rolling:
             except ResponseError:
                 raise  # A broker that rejects requests is running: while it changes its role, it rejects all requests.
             except BolideError as error:
+                if loop.time() < down:
+                    raise
                 raise StepFailed(f"{step.broker_name}: {step.address} does not respond: start it first") from error
             return True
 

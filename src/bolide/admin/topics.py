@@ -11,12 +11,12 @@ from typing import Annotated, Final
 import msgspec
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
+from bolide.admin.transient import is_transient
 from bolide.client.instance.routes import TopicRoute
 from bolide.client.messages.arguments import check_topic, shown
 from bolide.client.messages.checked import FROM_ONE, PERMISSION, Allowed, checked_methods
-from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.queue import MessageQueue
-from bolide.errors import ArgumentError, ConnectionLost, RequestTimeout
+from bolide.errors import ArgumentError, BolideError, RequestTimeout
 from bolide.layout.names import AUTO_CREATE_TOPIC, is_system_topic
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
@@ -155,8 +155,10 @@ class TopicCalls(AdminCalls):
                         route = await self._client.fetch_route(topic)
                         if brokers <= {info.broker_name for info in route.queues}:
                             return
-                    except (TopicNotFound, ConnectionLost):
-                        pass  # a slow name server is not a reason to fail: the topic exists
+                    except BolideError as error:
+                        if not is_transient(error):
+                            raise
+                        # a slow name server is not a reason to fail: the topic exists
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise RequestTimeout(

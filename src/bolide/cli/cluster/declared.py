@@ -72,7 +72,7 @@ def apply(
         elif not yes:
             output.note(f"{len(steps)} changes are planned; write --yes to carry them out")
         else:
-            done = call(namesrv, lambda admin: carry_out(admin, steps, found))
+            done = call(namesrv, lambda admin: carry_out(admin, steps, found, output.note))
             output.note(f"{done} changes are done")
 
 

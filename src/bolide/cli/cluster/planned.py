@@ -107,7 +107,14 @@ def drain(
         async def run(admin: Admin) -> None:
             from bolide.admin.drain import drain as drained
 
-            await drained(admin, broker_set, timeout, lambda now: show(_summary(broker_set, now)), settle)
+            try:
+                await drained(
+                    admin, broker_set, timeout, lambda now: show(_summary(broker_set, now)), settle,
+                    lambda error: show(f"{broker_set}: {error}; this is tried again"),
+                )  # fmt: skip
+            except asyncio.CancelledError:
+                output.note(f"producers of {broker_set} stay away: bolide cluster drain {broker_set} --undo ends that")
+                raise
 
         call(namesrv, run)
         output.note(f"{broker_set} holds nothing for anybody: stop it, or give its permission back with --undo")
@@ -146,7 +153,10 @@ def join(
         async def run(admin: Admin) -> None:
             from bolide.admin.joining import joined
 
-            await joined(admin, broker_set, number, timeout, told)
+            await joined(
+                admin, broker_set, number, timeout, told,
+                lambda error: show(f"{broker_set}: {error}; this is tried again"),
+            )  # fmt: skip
 
         call(namesrv, run)
         output.note(f"replica {number} of {broker_set} is in sync")
