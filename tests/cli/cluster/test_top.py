@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -18,7 +19,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from bolide.client import Message
+from bolide.cli.cluster.top import _print
+from bolide.cli.cluster.top_figures import Round, Rounds
+from bolide.cli.cluster.top_screen import View
+from bolide.client import Message, ResponseError
+from bolide.errors import BolideError, ConnectionLost
+from bolide.remoting import codes
 from bolide.testing.broker import Broker
 from proof.kit.waiting import PROCESS_PATIENCE
 from tests.cli.running import invoke
@@ -146,3 +152,31 @@ def test_wrong_usage_is_refused(words: list[str]) -> None:
 def test_a_cluster_that_does_not_answer_is_a_failure() -> None:
     done = invoke("top", "-n", "127.0.0.1:1")
     assert done.exit_code == 3 and "127.0.0.1:1" in done.output
+
+
+class FailingRounds(Rounds):
+    """Rounds without brokers; those of an error fail with it."""
+
+    def __init__(self, *errors: BolideError | None) -> None:
+        self.errors = list(errors)
+
+    async def ask(self) -> Round:
+        error = self.errors.pop(0)
+        if isinstance(error, ConnectionLost):
+            raise error
+        return Round(0.0, [], [], error)
+
+
+def test_rounds_that_fail_do_not_end_those_after_them(capsys: pytest.CaptureFixture[str]) -> None:
+    lost, busy = ConnectionLost("no name server"), ResponseError("busy", codes.SYSTEM_BUSY)
+
+    def printed(*errors: BolideError | None) -> int:
+        asyncio.run(_print(FailingRounds(*errors), View(), 0.0, len(errors), True))
+        return len(capsys.readouterr().out.splitlines())
+
+    assert printed(None, lost, busy, None) == 3
+    for last in (lost, busy):
+        with pytest.raises(type(last)):
+            printed(None, last)
+    with pytest.raises(ConnectionLost):
+        printed(lost, None)

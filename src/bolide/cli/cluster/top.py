@@ -75,13 +75,23 @@ async def _print(rounds: Rounds, view: View, interval: float, count: int, as_jso
     for number in range(count):
         if number:
             await asyncio.sleep(interval)
-        latest = await rounds.ask()
+        # A later round may succeed. If the first round fails, the address may be wrong.
+        last = number + 1 == count
+        try:
+            latest = await rounds.ask()
+        except BolideError as error:
+            if last or not number:
+                raise
+            output.note(str(error))
+            continue
         if as_json:
             output.print_json_line(latest.as_json(view.order, view.part))
         else:
             _print_tables(latest, view)
         if latest.failure is not None:
-            raise latest.failure
+            if last:
+                raise latest.failure
+            output.note(str(latest.failure))
 
 
 def _print_tables(latest: Round, view: View) -> None:

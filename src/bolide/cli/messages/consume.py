@@ -178,13 +178,13 @@ async def _consume(reading: Reading, printing: Printing) -> None:
 
 
 async def _until_it_is_there(reading: Reading, printing: Printing) -> None:
-    """Print a note and wait until the topic exists. Raises immediately if no name server can be reached."""
+    """Print a note and wait until the topic exists. Raises if no name server can be reached at the first look."""
     from bolide.admin.client import Admin
     from bolide.client.messages.errors import TopicNotFound
 
     loop = asyncio.get_running_loop()
     end = loop.time() + reading.idle if reading.idle else inf
-    said = False
+    said = missed = False
     async with Admin(reading.namesrv) as admin:
         while not printing.done.is_set():
             try:
@@ -194,6 +194,12 @@ async def _until_it_is_there(reading: Reading, printing: Printing) -> None:
                 if not said:
                     output.note(f"topic {reading.topic} does not exist yet: waiting for its first message")
                     said = True
+            except BolideError as error:
+                if not said:
+                    raise
+                if not missed:
+                    output.note(f"{error}; still waiting for topic {reading.topic}")
+                    missed = True
             left = end - loop.time()
             if left <= 0:
                 printing.done.set()
@@ -254,19 +260,30 @@ async def _as_onlooker(reading: Reading, printing: Printing) -> None:
             reader.result()
 
 
-async def _look(consumer: PullConsumer, reading: Reading, printing: Printing) -> None:
+async def _look(consumer: PullConsumer, reading: Reading, printing: Printing, every: float = QUEUES_S) -> None:
+    """Print messages, and check for new queues of the topic `every` seconds. After the first check, a check that fails
+    prints a note, and reading continues."""
     loop = asyncio.get_running_loop()
     held: list[Any] = []
-    looked, last = -QUEUES_S, loop.time()
+    looked, last, missed = -every, loop.time(), False
     while not printing.done.is_set():
         now = loop.time()
-        if now - looked >= QUEUES_S:  # a topic may get more queues, and brokers
+        if now - looked >= every:  # a topic may get more queues, and brokers
             looked = now
-            queues = await consumer.queues(reading.topic)
-            if queues != held:
-                held = queues
-                await consumer.assign(held, _expression(reading))
-        wait = min(QUEUES_S, max(0.0, reading.idle - (now - last))) if reading.idle else QUEUES_S
+            try:
+                queues = await consumer.queues(reading.topic)
+                if queues != held:
+                    await consumer.assign(queues, _expression(reading))
+                    held = queues
+            except BolideError as error:
+                if not held:
+                    raise
+                if not missed:
+                    output.note(f"{error}; reading continues, and new queues of {reading.topic} are read later")
+                missed = True
+            else:
+                missed = False
+        wait = min(every, max(0.0, reading.idle - (now - last))) if reading.idle else every
         messages = await consumer.poll(wait)
         if messages:
             last = loop.time()
