@@ -186,6 +186,26 @@ async def test_the_same_group_twice_is_refused(broker: ScriptedBroker) -> None:
         await first.start()
 
 
+async def test_consumer_continues_after_other_code_has_cancelled_its_tasks(
+    broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[bytes] = []
+    push = consumer(broker)
+    push.subscribe("T", "*", lambda message: seen.append(message.body))
+    async with push:
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await until(lambda: "rebalance G was cancelled by code outside the client" in caplog.text, "the restart")
+        broker.on_loop(lambda: [broker.store("T", number, b"%d" % number, "") for number in range(2)])
+        await until(lambda: sorted(seen) == [b"0", b"1"], "the messages")
+        restarted = [record.getMessage() for record in caplog.records if "was cancelled by code" in record.getMessage()]
+        assert {"heartbeat", "routes", "offsets G", "pull T@broker-a:0", "pull T@broker-a:1"} <= {
+            text.partition(" was cancelled")[0] for text in restarted
+        }
+    assert len(asyncio.all_tasks()) == 1
+    assert broker.offsets["G", "T", 0] == broker.offsets["G", "T", 1] == 1
+
+
 async def test_closing_lets_running_listeners_finish_and_commits_what_they_did(broker: ScriptedBroker) -> None:
     entered, release = threading.Event(), threading.Event()
 

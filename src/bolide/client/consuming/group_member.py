@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from bolide.client.consuming.client_check import check_expressions
 from bolide.client.consuming.consumer_stats import ConsumerStats
@@ -21,6 +21,7 @@ from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.queue_listener import QueueCalls, QueueListener
 from bolide.client.consuming.strategies import Strategy, shared_out
 from bolide.client.instance.instance import ClientInstance
+from bolide.client.instance.background_tasks import KeptTask, end_kept
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.protocol_json import json_body
 from bolide.client.messages.errors import (
@@ -38,7 +39,6 @@ from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector, Subscription, subscription
 from bolide.errors import BolideError, ConnectionLost, RequestTimeout
 from bolide.remoting import codes
-from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.client")
 
@@ -91,7 +91,7 @@ class GroupMember(GroupMembership):
         self._orderly = orderly
         self._wake = asyncio.Event()
         self._round = asyncio.Lock()
-        self._tasks: list[asyncio.Task[Any]] = []
+        self._tasks: list[KeptTask] = []
         self._unreachable = False
         self._refusals: dict[str, ResponseError] = {}
         """Reasons why brokers reject the group, by topic."""
@@ -189,7 +189,7 @@ class GroupMember(GroupMembership):
         # Wait for a running round: a queue that it has locked but not yet added to `owned` would stay locked for a
         # minute.
         async with self._round:
-            await end_tasks(self._tasks)
+            await end_kept(self._tasks)
             self._tasks.clear()
             for queue in list(self.owned):
                 await self._give_back(queue)

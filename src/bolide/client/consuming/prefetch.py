@@ -25,6 +25,7 @@ from bolide.client.consuming.pull import (
     moved_after,
     pull_or_restart,
 )
+from bolide.client.instance.background_tasks import KeptTask, end_kept
 from bolide.client.messages.codec import Codec
 from bolide.client.messages.errors import raise_again, refusal_of
 from bolide.client.messages.queue import MessageQueue
@@ -32,7 +33,6 @@ from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.subscription import Subscription
 from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
-from bolide.world.tasks import end_tasks
 
 log = logging.getLogger("bolide.client")
 
@@ -62,7 +62,7 @@ class Prefetch:
         self._codec_of = codec_of
         self._filters = filters
         self._arrived = asyncio.Event()
-        self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
+        self._pulls: dict[ProcessQueue, KeptTask] = {}
         self._delivered: set[ProcessQueue] = set()
         self._polls: deque[list[tuple[ProcessQueue, list[ReceivedMessage]]]] = deque(maxlen=POLLS_KEPT)
         self._paused = PausedQueues()
@@ -156,7 +156,7 @@ class Prefetch:
         """Continue from `offset`, and drop prefetched messages."""
         task = self._pulls.pop(process_queue, None)
         if task is not None:
-            await end_tasks([task])
+            await end_kept([task])
         self._delivered.discard(process_queue)
         process_queue.clear()
         process_queue.next_offset = offset

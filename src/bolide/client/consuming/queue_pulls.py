@@ -27,6 +27,7 @@ from bolide.client.consuming.pull import (
     moved_after,
     pull_or_restart,
 )
+from bolide.client.instance.background_tasks import KeptTask
 from bolide.client.messages.codec import Codec
 from bolide.client.messages.errors import ClientStateError, ResponseError, refusal_of
 from bolide.client.messages.queue import MessageQueue
@@ -74,7 +75,7 @@ class QueuePulls:
         self._consumption = consumption
         self._codec_of = codec_of
         self._locks = locks
-        self._tasks: dict[ProcessQueue, asyncio.Task[None]] = {}
+        self._tasks: dict[ProcessQueue, KeptTask] = {}
         self._paused = PausedQueues()
 
     # -- control
@@ -140,13 +141,13 @@ class QueuePulls:
             self._start(process_queue)
 
     def _start(self, process_queue: ProcessQueue) -> None:
-        task = self.member.instance.keep(lambda: self._pull_loop(process_queue), f"pull {process_queue.queue}")
-        self._tasks[process_queue] = task
-        task.add_done_callback(lambda done: self._ended(process_queue, done))
+        def ended() -> None:
+            if self._tasks.get(process_queue) is task:
+                del self._tasks[process_queue]
 
-    def _ended(self, process_queue: ProcessQueue, task: asyncio.Task[None]) -> None:
-        if self._tasks.get(process_queue) is task:
-            del self._tasks[process_queue]
+        name = f"pull {process_queue.queue}"
+        task = self.member.instance.keep(lambda: self._pull_loop(process_queue), name, ended)
+        self._tasks[process_queue] = task
 
     async def lost(self, process_queue: ProcessQueue) -> None:
         """Stop pulling a released queue. Waits a limited time for its listeners."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Set
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from bolide.client.instance.background_tasks import KeptTask
 from bolide.client.instance.heartbeats import Heartbeats
 from bolide.client.instance.members import ConsumerMember, ProducerMember
 from bolide.client.instance.name_servers import REFRESH_INTERVAL
@@ -79,10 +80,12 @@ class ClientInstance(RoutedClient):
         """Run `work` as a task. It is cancelled when the last member releases the instance."""
         return self._tasks.spawn(work, name)
 
-    def keep(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio.Task[Any]:
-        """Run `work` as a task that restarts after a failure. It is cancelled when the last member releases the
-        instance."""
-        return self._tasks.keep(work, name)
+    def keep(
+        self, work: Callable[[], Coroutine[Any, Any, None]], name: str, ended: Callable[[], None] | None = None
+    ) -> KeptTask:
+        """Run `work` as a task that restarts after a failure, or if code outside the client cancels it. Calls `ended`
+        after its last end. It is cancelled when the last member releases the instance."""
+        return self._tasks.keep(work, name, ended)
 
     def check_process(self) -> None:
         """Raise `ClientForked` in a process other than the one that started this client."""
