@@ -79,7 +79,7 @@ async def test_the_header_is_json_or_binary(binary: bool, broker: ScriptedBroker
     assert "ä\x01ö" in sent.ext()["i"]
 
 
-INTERVALS = ("heartbeat_interval", "route_interval", "persist_interval", "call_timeout")
+INTERVALS = ("heartbeat_interval", "route_interval", "persist_interval", "rebalance_interval", "call_timeout")
 
 
 @pytest.mark.parametrize("name", INTERVALS)
@@ -123,6 +123,24 @@ async def test_consumers_with_different_persist_intervals_share_connections(brok
         await until(lambda: broker.offsets.get(("quick", "T", 0)) == 1, "the offset")
         assert len(broker.clients) == 1
         assert ("slow", "T", 0) not in broker.offsets
+
+
+async def test_consumers_with_different_rebalance_intervals_share_connections(broker: ScriptedBroker) -> None:
+    quick = PushConsumer("quick", broker.address, rebalance_interval=0.02)
+    slow = PushConsumer("slow", broker.address, rebalance_interval=600)
+    for consumer in (quick, slow):
+        consumer.subscribe("T", "*", lambda message: None)
+
+    def rounds(group: str) -> int:
+        return sum(
+            command.ext()["consumerGroup"] == group for command in broker.requests(codes.GET_CONSUMER_LIST_BY_GROUP)
+        )
+
+    async with quick, slow:
+        first = rounds("slow")
+        await until(lambda: rounds("quick") > 20, "twenty rounds, one each 20 s by default")
+        assert len(broker.clients) == 1
+        assert rounds("slow") - first <= 4, "a round when the retry topic is created, and one after a change"
 
 
 async def test_second_member_with_the_same_id_is_rejected_whatever_its_options(broker: ScriptedBroker) -> None:

@@ -86,6 +86,13 @@ class ConnectionOptions(TypedDict, total=False):
             "Time between two writes of a consumer's offsets, 5 by default (Java's persistConsumerOffsetInterval)."
         ),
     ]
+    rebalance_interval: Annotated[
+        float,
+        INTERVAL(
+            "Time between two rebalances of a consumer, 20 by default (Java's rocketmq.client.rebalance.waitInterval)."
+            " A change of the group that a broker reports causes one immediately."
+        ),
+    ]
     call_timeout: Annotated[
         float,
         INTERVAL(
@@ -112,9 +119,9 @@ class ClientOptions:
     world: World = THE_WORLD
     heartbeat_interval: float = 30.0
     route_interval: float = 30.0
-    # Each consumer writes its own offsets, so consumers with different intervals can share an instance.
+    # Each consumer stores its offsets and rebalances itself, so consumers with different intervals share an instance.
     persist_interval: float = field(default=5.0, compare=False)
-    rebalance_interval: float = 20.0
+    rebalance_interval: float = field(default=20.0, compare=False)
     call_timeout: float = 3.0
 
     @classmethod
@@ -135,6 +142,7 @@ class ClientOptions:
         heartbeat_interval: float = 30.0,
         route_interval: float = 30.0,
         persist_interval: float = 5.0,
+        rebalance_interval: float = 20.0,
         call_timeout: float = 3.0,
         world: World = THE_WORLD,
     ) -> ClientOptions:
@@ -174,5 +182,6 @@ class ClientOptions:
             heartbeat_interval=heartbeat_interval,
             route_interval=route_interval,
             persist_interval=persist_interval,
+            rebalance_interval=rebalance_interval,
             call_timeout=call_timeout,
         )
