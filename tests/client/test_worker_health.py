@@ -7,9 +7,12 @@ from typing import Any
 
 from bolide.client.consuming.activity import Activity, activity_of
 from bolide.client.consuming.process_queue import ProcessQueue
+from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.worker_health import WorkerHealth
+from bolide.errors import BolideError, ConnectionLost
 from bolide.monitor.http import Request
+from bolide.remoting import codes
 
 
 class Consumer:
@@ -50,7 +53,9 @@ def test_consumer_at_work_is_alive() -> None:
     found = liveness(clock, consumer)
     report = looked(found, clock, 1000.0)
     assert report["alive"] and report["reasons"] == []
-    assert report["consumers"] == {"G": {"queues": 4, "paused": False, "last_pull_s": 0.5, "last_listener_s": 70.0}}
+    assert report["consumers"] == {
+        "G": {"queues": 4, "paused": False, "last_pull_s": 0.5, "last_listener_s": 70.0, "refusal": None}
+    }
     consumer.found = Activity(4, False, 70.0, 0.5)
     assert looked(found, clock, 1000.0)["alive"]
 
@@ -64,6 +69,56 @@ def test_consumer_without_a_sign_of_work_is_not() -> None:
     assert reason == "consumer G has neither pulled nor ended a listener call for 61 s"
     consumer.found = Activity(4, False, None, None)  # and never did
     assert not looked(found, clock, 1.0)["alive"]
+
+
+def test_consumer_whose_pulls_are_all_rejected_is_not() -> None:
+    clock, queues = Clock(), [ProcessQueue(MessageQueue("T", "b", number)) for number in range(2)]
+    refusal = ResponseError("the group may not consume", codes.NO_PERMISSION)
+
+    def pulled(ago: float, *errors: BolideError | None) -> Activity:
+        """The activity `ago` seconds after the last pull of each queue has failed, or not."""
+        for queue, error in zip(queues, errors, strict=True):
+            queue.last_pull = clock.now - ago
+            queue.refusal = queue.refusal if error else None
+            if error is not None:
+                queue.pull_failed(error)
+        return activity_of(queues, False, 0.0, clock.now, next(filter(None, errors), None))
+
+    consumer = Consumer(pulled(0.0, None, None))
+    found = liveness(clock, consumer)
+    for _ in range(6):
+        clock.now += 10
+        consumer.found = pulled(0.0, refusal, None)
+        found.look()
+    report = found.report()
+    assert report["alive"] and report["consumers"]["G"]["refusal"] == "the group may not consume"
+    for _ in range(6):
+        clock.now += 10
+        consumer.found = pulled(0.0, refusal, refusal)
+        found.look()
+    assert found.report()["alive"], "the second queue was rejected 50 s ago"
+    clock.now += 11
+    consumer.found = pulled(0.0, refusal, refusal)
+    found.look()
+    (reason,) = found.report()["reasons"]
+    assert reason == (
+        "consumer G has neither pulled nor ended a listener call for 61 s: brokers reject it: the group may not consume"
+    )
+    consumer.found = pulled(0.0, refusal, ConnectionLost("the broker is away"))
+    found.look()
+    assert found.report()["alive"], "a broker that is away rejects nothing"
+
+
+def test_consumer_that_gets_no_queue_because_brokers_reject_it_is_not() -> None:
+    clock = Clock()
+    refused = activity_of([], True, 0.0, clock.now, ResponseError("no right", codes.NO_PERMISSION))
+    assert refused == Activity(0, False, None, None, "no right")
+    consumer = Consumer(activity_of([], True, 0.0, clock.now))
+    found = liveness(clock, consumer)
+    assert looked(found, clock, 1000.0)["alive"]
+    consumer.found = refused
+    assert looked(found, clock, 59.0)["alive"]
+    assert not looked(found, clock, 2.0)["alive"]
 
 
 def test_paused_consumer_is_alive_and_begins_anew() -> None:

@@ -1,7 +1,8 @@
 """Liveness of a worker's consumers, as a page for the probes of Kubernetes and similar systems.
 
 A dedicated thread serves the page, so it responds and reports the lateness while the loop is blocked. An unreachable
-broker or name server must not restart a worker: its consumers keep retrying, which is treated as activity.
+broker or name server must not restart a worker: its consumers keep retrying, which is treated as activity. A pull that
+a broker rejects, for example because the group lost its right, is not.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ class WorkerHealth:
             idle = found.idle
             silent = looked - since[name] if idle is None else min(idle, looked - since[name])
             if not found.paused and silent + ago > self._silent_after:
-                reasons.append(f"consumer {name} has neither pulled nor ended a listener call for {silent + ago:.0f} s")
+                why = f": brokers reject it: {found.refusal}" if found.refusal else ""
+                reasons.append(
+                    f"consumer {name} has neither pulled nor ended a listener call for {silent + ago:.0f} s{why}"
+                )
         return {
             "alive": not reasons,
             "reasons": reasons,
@@ -100,6 +104,7 @@ def _shown(found: Activity, ago: float) -> dict[str, Any]:
         "paused": found.paused,
         "last_pull_s": shown(found.last_pull),
         "last_listener_s": shown(found.last_listener),
+        "refusal": found.refusal or None,
     }
 
 

@@ -19,9 +19,10 @@ from bolide.client.consuming.offset_store import GroupOffsets
 from bolide.client.consuming.other_subscriptions import OtherSubscriptions
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.consuming.queue_listener import QueueCalls, QueueListener
+from bolide.client.consuming.refusals import GroupRefusals
 from bolide.client.consuming.strategies import Strategy, shared_out
-from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.background_tasks import KeptTask, end_kept
+from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.protocol_json import json_body
 from bolide.client.messages.errors import (
@@ -93,19 +94,19 @@ class GroupMember(GroupMembership):
         self._round = asyncio.Lock()
         self._tasks: list[KeptTask] = []
         self._unreachable = False
-        self._refusals: dict[str, ResponseError] = {}
-        """Reasons why brokers reject the group, by topic."""
+        self._refusals = GroupRefusals(group)
         self._others = OtherSubscriptions(group)
 
     def refusal(self, *, some: bool = False) -> ResponseError | None:
-        """Return an error if brokers reject all held queues, or with `some` at least one. Without held queues, return
-        the error that prevents the member from getting queues. Returns None without an error."""
+        """Return an error if brokers reject all held queues, or with `some` at least one queue or topic. Without held
+        queues, return the error that prevents the member from getting queues. Returns None without an error."""
         if self.owned:
             refusals = [queue.refusal for queue in self.owned.values()]
-            return next(filter(None, refusals), None) if some or all(refusals) else None
+            if some:
+                return next(filter(None, refusals), None) or self._refusals.of_topics
+            return refusals[0] if all(refusals) else None
         heartbeats = self._instance.heartbeats.refusals if self._instance is not None else {}
-        of_client = filter(None, map(refusal_of, heartbeats.values()))
-        return next(iter(self._refusals.values()), None) or next(of_client, None)
+        return self._refusals.of_topics or next(filter(None, map(refusal_of, heartbeats.values())), None)
 
     def rebalance_soon(self) -> None:
         """Start a rebalance round without waiting for the interval."""
@@ -136,7 +137,7 @@ class GroupMember(GroupMembership):
         """Remove the subscription of a topic. Its queues are held until `release`."""
         topic = with_namespace(self.options.namespace, topic)
         self.subscriptions.pop(topic, None)
-        self._refusals.pop(topic, None)
+        self._refusals.forget(topic)
         self.stats.forget(topic)
 
     async def release(self, topic: str) -> None:
@@ -206,7 +207,9 @@ class GroupMember(GroupMembership):
             except TimeoutError:
                 pass
             self._wake.clear()
-            if await self.rebalance():
+            complete = await self.rebalance()
+            self._refusals.report(self.refusal(some=True), self.owned.values(), asyncio.get_running_loop().time())
+            if complete:
                 pause = INCOMPLETE_RETRY
                 continue
             pause = min(2 * pause, self.options.rebalance_interval) if self._unreachable else INCOMPLETE_RETRY
@@ -235,7 +238,7 @@ class GroupMember(GroupMembership):
                     what = f"rebalance of {self.group} for topic {topic} failed"
                     self.instance.troubles.begin(("rebalance", self.group, topic), what, error)
                     self._unreachable |= isinstance(error, ConnectionLost | RequestTimeout)
-                    self._note_refusal(topic, error)
+                    self._refusals.note(topic, error)
                     complete = False
                 else:
                     self.instance.troubles.over(("topic", self.group, topic))
@@ -245,11 +248,6 @@ class GroupMember(GroupMembership):
             if moved:
                 await self._tell_anew(moved)
         return complete
-
-    def _note_refusal(self, topic: str, error: BolideError) -> None:
-        refusal = refusal_of(error)
-        if refusal is not None:
-            self._refusals[topic] = refusal
 
     async def _tell_anew(self, moved: list[Subscription]) -> None:
         """Resend the subscriptions: if members subscribe to a topic differently,
@@ -282,7 +280,7 @@ class GroupMember(GroupMembership):
         not available yet."""
         wanted = set(mine)
         changed = False
-        self._refusals.pop(topic, None)
+        self._refusals.forget(topic)
         for queue in [queue for queue in self.owned if queue.topic == topic and queue not in wanted]:
             await self._give_back(queue)
             changed = True
@@ -297,7 +295,7 @@ class GroupMember(GroupMembership):
             except BolideError as error:
                 self.instance.troubles.begin(("take", queue), f"queue {queue} is not taken yet", error)
                 self._unreachable |= isinstance(error, ConnectionLost | RequestTimeout)
-                self._note_refusal(topic, error)
+                self._refusals.note(topic, error)
                 taken = False
             else:
                 self.instance.troubles.over(("take", queue))
@@ -323,8 +321,8 @@ class GroupMember(GroupMembership):
         async with self._round:
             for topic in dict.fromkeys(queue.topic for queue in [*self.owned, *queues]):
                 if not await self._apply(topic, [queue for queue in queues if queue.topic == topic]):
-                    if topic in self._refusals:
-                        raise_again(self._refusals[topic])
+                    if (refusal := self._refusals.of_topic(topic)) is not None:
+                        raise_again(refusal)
                     raise NoQueue(f"not all queues of topic {topic} could be taken, see the log")
 
     async def _give_back(self, queue: MessageQueue) -> None:

@@ -15,6 +15,7 @@ from bolide.client.consuming.group_member import GroupMember
 from bolide.client.consuming.membership import BROADCASTING
 from bolide.client.consuming.process_queue import ProcessQueue
 from bolide.client.instance.protocol_json import json_body, json_text, queue_json, queue_of
+from bolide.client.messages.errors import ResponseError, refusal_of
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import BolideError
 from bolide.remoting import codes
@@ -33,11 +34,14 @@ class HeldLocks:
         self._member = member
 
     async def lock(self, process_queue: ProcessQueue) -> bool:
-        """Request the lock of one queue. Return whether this client holds it."""
+        """Request the lock of one queue. Return whether this client holds it. Raises `ResponseError` if the broker
+        rejects the group."""
         if self._member.model == BROADCASTING:
             process_queue.locked, process_queue.locked_at = True, asyncio.get_running_loop().time()
             return True
-        await self._lock_at_broker(process_queue.queue.broker_name, [process_queue])
+        refusal = await self._lock_at_broker(process_queue.queue.broker_name, [process_queue])
+        if refusal is not None:
+            raise refusal
         return process_queue.locked
 
     async def refresh(self) -> None:
@@ -56,23 +60,26 @@ class HeldLocks:
             if self._member.model != BROADCASTING:
                 await self.refresh()
 
-    async def _lock_at_broker(self, broker_name: str, process_queues: list[ProcessQueue]) -> None:
+    async def _lock_at_broker(self, broker_name: str, process_queues: list[ProcessQueue]) -> ResponseError | None:
+        """Request locks. Logs a failure, and returns it if the broker repeats it until someone fixes its cause."""
         instance = self._member.instance
         address = instance.master_address(broker_name)
         if address is None:
-            return
+            return None
         queues = [process_queue.queue for process_queue in process_queues]
         try:
             answer = await instance.call(address, codes.LOCK_BATCH_MQ, None, self._body(queues), timeout=LOCK_TIMEOUT)
             held = {queue_of(item) for item in json_body(answer.body).get("lockOKMQSet") or []}
         except BolideError as error:
-            self._member.instance.troubles.begin(("locks", address), f"locks at {address} are not refreshed", error)
-            return
+            instance.troubles.begin(("locks", address), f"locks at {address} are not refreshed", error)
+            return refusal_of(error)
+        instance.troubles.over(("locks", address))
         now = asyncio.get_running_loop().time()
         for process_queue in process_queues:
             process_queue.locked = process_queue.queue in held
             if process_queue.locked:
                 process_queue.locked_at = now
+        return None
 
     async def unlock(self, queue: MessageQueue) -> None:
         """Release a lock, so that the next consumer need not wait for it to expire."""

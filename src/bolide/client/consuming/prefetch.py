@@ -27,7 +27,7 @@ from bolide.client.consuming.pull import (
 )
 from bolide.client.instance.background_tasks import KeptTask, end_kept
 from bolide.client.messages.codec import Codec
-from bolide.client.messages.errors import raise_again, refusal_of
+from bolide.client.messages.errors import raise_again
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.subscription import Subscription
@@ -212,7 +212,7 @@ class Prefetch:
                 result = await pull_or_restart(self.member.instance, request, process_queue.last_stored)
             except BolideError as error:
                 self.member.instance.troubles.begin(("pull", queue), f"a pull of {queue} failed", error)
-                process_queue.refusal = refusal_of(error)
+                process_queue.pull_failed(error)
                 if process_queue.refusal is not None:
                     self._arrived.set()
                 moved = await moved_after(self.member.instance, request, error)

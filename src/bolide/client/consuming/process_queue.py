@@ -11,9 +11,10 @@ from collections import deque
 from itertools import islice
 
 from bolide.client.consuming.flow_options import DEFAULT_FLOW, FlowControl
-from bolide.client.messages.errors import ResponseError
+from bolide.client.messages.errors import ResponseError, refusal_of
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
+from bolide.errors import BolideError
 
 
 class ProcessQueue:
@@ -25,6 +26,8 @@ class ProcessQueue:
         self.dropped = False
         self.refusal: ResponseError | None = None
         """The rejection of the last pull; reset by the next successful pull."""
+        self.refused_at = 0.0
+        """Time of the first pull that was rejected with `refusal` or an error like it."""
         self.locked = False
         self.locked_at = 0.0
         self.next_offset = -1
@@ -51,6 +54,18 @@ class ProcessQueue:
         self._room.set()
         self._empty = asyncio.Event()
         self._empty.set()
+
+    def pull_failed(self, error: BolideError) -> None:
+        """Called when the last pull has failed."""
+        refusal = refusal_of(error)
+        if self.refusal is None:
+            self.refused_at = self.last_pull
+        self.refusal = refusal
+
+    @property
+    def last_unrefused_pull(self) -> float:
+        """Time of the last pull, without the rejected pulls after `refused_at`."""
+        return self.last_pull if self.refusal is None else self.refused_at
 
     @property
     def cached_count(self) -> int:

@@ -263,7 +263,8 @@ class PushConsumer(QueueConsumer):
     def activity(self) -> Activity:
         """Return the times of the last pull and the last listener call, for a liveness probe."""
         now = asyncio.get_running_loop().time()
-        return activity_of(self._member.owned.values(), self._pulls.paused, self._member.stats.listened, now)
+        owned, listened = self._member.owned.values(), self._member.stats.listened
+        return activity_of(owned, self._pulls.paused, listened, now, self.refusal)
 
     def position(self, queue: MessageQueue) -> int:
         """Return the offset of the next message to consume of a held queue: all messages before it are consumed.

@@ -29,7 +29,7 @@ from bolide.client.consuming.pull import (
 )
 from bolide.client.instance.background_tasks import KeptTask
 from bolide.client.messages.codec import Codec
-from bolide.client.messages.errors import ClientStateError, ResponseError, refusal_of
+from bolide.client.messages.errors import ClientStateError, ResponseError
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage, show_origin
 from bolide.errors import BolideError
@@ -201,7 +201,7 @@ class QueuePulls:
             try:
                 result = await pull_or_restart(member.instance, request, process_queue.last_stored)
             except BolideError as error:
-                process_queue.refusal = refusal_of(error)
+                process_queue.pull_failed(error)
                 pause = self._pause_after(error, process_queue.queue)
                 moved = await moved_after(member.instance, request, error)
                 process_queue.suggested_broker = MASTER_ID
