@@ -14,6 +14,7 @@ from bolide.client.consuming.custom_offsets import CustomOffsets
 from bolide.remoting import codes
 from proof.kit.waiting import until
 from tests.client.consumer_parts import Q0, Q1, consumer, fill, pull_consumer
+from tests.client.messages.escapes import ESCAPES
 from tests.client.scripted_broker import ScriptedBroker
 
 
@@ -84,6 +85,25 @@ async def test_only_what_has_changed_is_saved_and_a_failed_save_is_repeated() ->
     table.broken = False
     await offsets.persist([Q0, Q1], wait=True)
     assert table.saves[2:] == [{Q1: 6}]
+
+
+@pytest.mark.parametrize("kind", ESCAPES)
+async def test_whatever_a_store_raises_is_a_failure_of_that_call(
+    kind: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Raises(Table):
+        async def load(self, group: str, queue: MessageQueue) -> int:
+            raise kind
+
+        async def save(self, group: str, offsets: Mapping[MessageQueue, int]) -> None:
+            raise kind
+
+    offsets = CustomOffsets(Raises(), "G")
+    offsets.update(Q0, 1)
+    await offsets.persist([Q0], wait=True)
+    assert "1 offsets of G are not stored" in caplog.text
+    with pytest.raises(LocalError, match="cannot load the offset"):
+        await offsets.load(Q0)
 
 
 @pytest.mark.parametrize("loaded", [None, "5", True])

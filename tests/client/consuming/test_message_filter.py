@@ -9,6 +9,7 @@ import pytest
 from bolide.client import ArgumentError, MessageQueue, PullConsumer, PushConsumer, ReceivedMessage
 from proof.kit.waiting import until
 from tests.client.consumer_parts import Q0, consumer, fill, pull_consumer
+from tests.client.messages.escapes import ESCAPES
 from tests.client.scripted_broker import ScriptedBroker
 
 
@@ -41,11 +42,14 @@ async def test_a_pull_consumer_drops_what_a_filter_does_not_want(broker: Scripte
         assert [message.body for message in (await reader.pull(Q0, 1)).messages] == [b"2", b"4"]
 
 
-async def test_a_filter_that_fails_drops_nothing(caplog: pytest.LogCaptureFixture, broker: ScriptedBroker) -> None:
+@pytest.mark.parametrize("kind", [ZeroDivisionError, *ESCAPES])
+async def test_a_filter_that_fails_drops_nothing(
+    kind: type[BaseException], caplog: pytest.LogCaptureFixture, broker: ScriptedBroker
+) -> None:
     fill(broker, 2)
 
     def broken(message: ReceivedMessage) -> bool:
-        raise ZeroDivisionError
+        raise kind
 
     async with pull_consumer(broker, filters=(broken,)) as reader:
         await reader.assign([Q0])

@@ -12,6 +12,7 @@ from bolide.client import ArgumentError, ClientStateError, MessageQueue, QueueLi
 from bolide.remoting import codes
 from proof.kit.waiting import PROCESS_PATIENCE, until
 from tests.client.consumer_parts import Q0, Q1, consumer, fill, pull_consumer
+from tests.client.messages.escapes import ESCAPES
 from tests.client.scripted_broker import ScriptedBroker
 
 
@@ -134,6 +135,39 @@ async def test_a_listener_that_raises_is_logged_and_the_queues_are_read(
         async with push:
             await until(lambda: seen == [b"0"], "the message")
     assert "the queue listener of group G failed" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ESCAPES)
+@pytest.mark.parametrize("style", ["plain", "async"])
+async def test_whatever_a_queue_listener_raises_the_queues_are_read_and_revoked(
+    style: str, kind: type[BaseException], broker: ScriptedBroker
+) -> None:
+    calls: list[str] = []
+
+    class Plain(QueueListener):
+        def assigned(self, queues: list[MessageQueue]) -> Any:
+            calls.append("assigned")
+            raise kind
+
+        def revoked(self, queues: list[MessageQueue]) -> Any:
+            calls.append("revoked")
+            raise kind
+
+    class Async(Plain):
+        async def assigned(self, queues: list[MessageQueue]) -> Any:
+            super().assigned(queues)
+
+        async def revoked(self, queues: list[MessageQueue]) -> Any:
+            super().revoked(queues)
+
+    seen: list[bytes] = []
+    push = consumer(broker, queue_listener=Plain() if style == "plain" else Async())
+    push.subscribe("T", "*", lambda message: seen.append(message.body))
+    fill(broker, 1)
+    async with asyncio.timeout(PROCESS_PATIENCE):
+        async with push:
+            await until(lambda: seen == [b"0"], "the message")
+        assert calls == ["assigned", "revoked", "revoked"]
 
 
 async def test_a_queue_listener_may_unsubscribe_and_close_but_not_wait_for_its_rebalance(

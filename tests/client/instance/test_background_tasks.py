@@ -29,7 +29,8 @@ async def test_a_task_that_fails_starts_again_and_says_so(
     await until(lambda: len(starts) == 2, "the second start")
     await tasks.cancel()
     assert kept.ended
-    assert f"work failed with {kind.__name__}" in caplog.text
+    seen = "RuntimeError" if kind is StopIteration else kind.__name__  # PEP 479
+    assert f"work failed with {seen}" in caplog.text
 
 
 async def test_a_task_that_returns_has_ended() -> None:

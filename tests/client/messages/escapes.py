@@ -1,4 +1,4 @@
-"""Exceptions that pass through ``except Exception``, as code of users raises them."""
+"""Exceptions that pass through ``except Exception``, or that a future cannot contain, as code of users raises them."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ class Own(BaseException):
     """One of the user's own."""
 
 
-ESCAPES: Final = (SystemExit, GeneratorExit, asyncio.CancelledError, Own)
+ESCAPES: Final = (SystemExit, GeneratorExit, asyncio.CancelledError, StopIteration, Own)

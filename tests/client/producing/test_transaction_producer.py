@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,8 @@ from bolide.remoting import codes
 from bolide.remoting.command import make_response
 from bolide.testing.broker import Broker
 from bolide.world.real import THE_WORLD
-from proof.kit.waiting import until
+from proof.kit.waiting import PATIENCE, until
+from tests.client.messages.escapes import ESCAPES
 from tests.client.patient import PushConsumer, TransactionProducer
 from tests.client.scripted_broker import ScriptedBroker
 from tests.layout.records import record_bytes
@@ -187,6 +190,45 @@ async def test_a_method_may_return_the_future_of_an_executor(broker: ScriptedBro
     with THE_WORLD.pool(1, "theirs") as pool:
         async with TransactionProducer("P", broker.address, Submits()) as producer:
             assert (await producer.send_in_transaction(Message("T", b"x"))).state is COMMIT
+
+
+class Raises:
+    """A listener that raises `kind`: within the call, or in the future that it returns."""
+
+    def __init__(self, kind: type[BaseException], pool: Executor | None = None) -> None:
+        self.kind, self.pool = kind, pool
+
+    def fail(self) -> Any:
+        raise self.kind
+
+    def execute(self, message: Message, argument: Any) -> Any:
+        return self.fail() if self.pool is None else self.pool.submit(self.fail)
+
+    def check(self, message: ReceivedMessage) -> Any:
+        return self.execute(Message("T", b"x"), None)
+
+
+class AsyncRaises(Raises):
+    async def execute(self, message: Message, argument: Any) -> Any:
+        self.fail()
+
+    async def check(self, message: ReceivedMessage) -> Any:
+        self.fail()
+
+
+@pytest.mark.parametrize("kind", ESCAPES)
+@pytest.mark.parametrize("style", ["plain", "future", "async"])
+async def test_whatever_a_transaction_listener_raises_is_an_unknown_state(
+    style: str, kind: type[BaseException], broker: ScriptedBroker
+) -> None:
+    with THE_WORLD.pool(1, "theirs") as pool:
+        listener = AsyncRaises(kind) if style == "async" else Raises(kind, pool if style == "future" else None)
+        async with asyncio.timeout(PATIENCE), TransactionProducer("P", broker.address, listener) as producer:
+            result = await producer.send_in_transaction(Message("T", b"x"))
+            assert result.state is UNKNOWN
+            assert result.error is not None
+            broker.ask_all(codes.CHECK_TRANSACTION_STATE, {"tranStateTableOffset": "0"}, half_message("P"))
+            await until(lambda: len(broker.requests(codes.END_TRANSACTION)) == 2, "the answer to the check")
 
 
 async def test_a_check_may_close_its_producer(broker: ScriptedBroker) -> None:

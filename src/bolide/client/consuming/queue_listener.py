@@ -11,7 +11,7 @@ from typing import Any
 from bolide.client.messages.arguments import check_method
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.queue import MessageQueue
-from bolide.client.messages.user_code import enter, is_within, leave, raise_interruption
+from bolide.client.messages.user_code import call_user_code, enter, is_within, leave, raise_interruption
 from bolide.layout.names import RETRY_PREFIX
 from bolide.world.contract import World
 
@@ -68,7 +68,7 @@ class QueueCalls:
             if inspect.iscoroutinefunction(method):
                 await method(shown)
             else:
-                outcome = await self._in_thread(copy_context().run, method, shown)
+                outcome = await self._in_thread(copy_context().run, call_user_code, method, shown)
                 if inspect.isawaitable(outcome):
                     await outcome
         except BaseException as error:

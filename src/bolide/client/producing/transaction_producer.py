@@ -26,7 +26,7 @@ from bolide.client.messages.namespace import with_namespace, without_namespace
 from bolide.client.messages.received import ReceivedMessage, intact_message
 from bolide.client.messages.send_result import DEFAULT_REGION, SendStatus
 from bolide.client.messages.transaction import TransactionListener, TransactionResult, TransactionState, state_of
-from bolide.client.messages.user_code import enter, leave, raise_interruption
+from bolide.client.messages.user_code import call_user_code, enter, leave, raise_interruption, result_of
 from bolide.client.producing.producer import Producer, ProducerOptions
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.tracing.interceptor import EndTransactionCall, end_transaction
@@ -233,7 +233,7 @@ class TransactionProducer(Producer):
     async def _call(self, function: Any, *arguments: Any) -> Any:
         if inspect.iscoroutinefunction(function):
             return await function(*arguments)
-        outcome = await self._sender.loop.run_in_executor(self._threads, function, *arguments)
+        outcome = await self._sender.loop.run_in_executor(self._threads, call_user_code, function, *arguments)
         if isinstance(outcome, Future):
-            outcome = asyncio.wrap_future(outcome)
+            return await result_of(outcome)
         return await outcome if inspect.isawaitable(outcome) else outcome

@@ -18,7 +18,7 @@ from bolide.client.messages.message import Message
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.send_result import SendResult
 from bolide.client.messages.transaction import TransactionState
-from bolide.client.messages.user_code import enter, leave, raise_interruption
+from bolide.client.messages.user_code import call_user_code, enter, leave, raise_interruption
 from bolide.world.clocks import now_ms
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
@@ -174,7 +174,7 @@ def begin_send(
     call = SendCall(group, message, world.wall_ms(), oneway)
     for count, interceptor in enumerate(interceptors):
         try:
-            interceptor.before_send(call)
+            call_user_code(interceptor.before_send, call)
         except BaseException as error:
             refuse_sends([call], error, interceptors[:count])
             raise
