@@ -267,7 +267,8 @@ class GroupMember(GroupMembership):
         if not clients:
             return False  # keep the assignment while queues or members are unknown
         if len(clients) > 1 and topic != self.retry_topic:
-            await self._others.compare(self.instance, self.subscriptions.get(topic), list(route.brokers))
+            now = asyncio.get_running_loop().time()
+            await self._others.compare(self.instance, self.subscriptions.get(topic), list(route.brokers), now)
         clients = without_twins(self.instance, self.group, sorted(clients, key=java_order))
         mine: Sequence[MessageQueue] = []
         if self.instance.client_id in clients:
