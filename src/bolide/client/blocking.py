@@ -161,10 +161,11 @@ class Producer:
     def send(self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None) -> SendResult:
         """Send one message and return where it is stored. Waits while `max_in_flight` messages are in flight.
 
-        `queue` is a queue or a function that selects one; the message's `sharding_key` also selects a queue. A message
-        bound to a queue is tried once. Other messages are tried until `timeout` while a broker is down, busy or no
-        longer the master. A try whose response was lost may have stored the message, so it can be stored twice. Raises
-        `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
+        `queue` is a queue or a function that selects one; the message's `sharding_key` also selects a queue. Messages
+        are tried until `timeout` while a broker is down, busy or no longer the master. A try whose response was lost
+        may have stored the message, so it can be stored twice. A message bound to a queue is retried only at that
+        queue, and only if no broker can have stored it; later messages of the queue wait. Raises `MessageRefused`,
+        `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
         """
         return self._loop.run(lambda: self._native.send(message, queue=queue, timeout=timeout))
 

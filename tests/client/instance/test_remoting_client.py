@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from bolide.client.instance.options import ClientOptions
-from bolide.client.instance.remoting_client import RemotingClient
+from bolide.client.instance.remoting_client import RemotingClient, _run_hook
 from bolide.client.instance.troubles import NoNameServer
-from bolide.errors import ConnectionLost
+from bolide.errors import ConnectionLost, LocalError
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request
 from proof.kit.waiting import until
+from tests.client.messages.escapes import ESCAPES
 
 SERVERS = ("127.0.0.1:1", "127.0.0.1:2")
 
@@ -47,3 +48,20 @@ async def test_a_call_asks_each_name_server_once_whatever_others_find() -> None:
     client.late.set()
     await patient
     assert sorted(client.asked) == sorted(SERVERS)
+
+
+@pytest.mark.parametrize("kind", ESCAPES)
+def test_an_error_of_a_hook_that_no_future_may_contain_is_a_local_error(kind: type[BaseException]) -> None:
+    def hook() -> None:
+        raise kind
+
+    with pytest.raises(LocalError, match="the hook .* failed"):
+        _run_hook(hook)
+
+
+def test_an_exception_of_a_hook_is_raised() -> None:
+    def hook() -> None:
+        raise KeyError("missing")
+
+    with pytest.raises(KeyError):
+        _run_hook(hook)

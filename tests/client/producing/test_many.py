@@ -24,6 +24,7 @@ from bolide.client.messages.hooks import RpcCall
 from bolide.client.messages.send_result import results_of
 from bolide.client.producing.accumulator import MOST, MOST_BYTES
 from bolide.client.tracing.interceptor import Interceptor, SendCall
+from bolide.errors import RequestTimeout
 from bolide.layout.record import Record, decode_records
 from bolide.remoting import codes
 from bolide.remoting.batch import decode_batch
@@ -235,3 +236,28 @@ def test_a_queue_that_keeps_batches_whole_has_one_id_for_all() -> None:
         ("a", "ONE", 7),
         ("b", "ONE", 8),
     ]
+
+
+async def test_a_look_up_that_gets_no_answer_takes_the_time_of_its_messages_only(broker: ScriptedBroker) -> None:
+    broker.topics.update(("U", "V"))
+    async with asyncio.timeout(PATIENCE), Producer("P", broker.address, timeout=0.2) as producer:
+        await producer.queues("T")
+        broker.script[codes.GET_ROUTEINFO_BY_TOPIC] = lambda command: None
+        began = producer._sender.loop.time()
+        outcomes = await producer.send_many([Message(topic, b"x") for topic in ("U", "T", "V", "U")])
+        seconds = producer._sender.loop.time() - began
+    assert [type(outcome) for outcome in outcomes] == [RequestTimeout, SendResult, RequestTimeout, RequestTimeout]
+    assert seconds < ALLOWED_S  # the default limit of a request to a name server is 3 s for each topic
+
+
+async def test_the_time_of_a_look_up_is_part_of_the_time_of_a_message(broker: ScriptedBroker) -> None:
+    broker.script[codes.GET_ROUTEINFO_BY_TOPIC] = lambda command: None
+    for timeout in (0.5, 5.0, 20.0):  # a stalled machine gets more time
+        async with asyncio.timeout(PATIENCE), Producer("P", broker.address, timeout=timeout) as producer:
+            began = producer._sender.loop.time()
+            (outcome,) = await producer.send_many([Message("T", b"x")])
+            seconds = producer._sender.loop.time() - began
+        assert isinstance(outcome, RequestTimeout)
+        if seconds < 1.5 * timeout:
+            return
+    raise AssertionError("the message had a second limit after the look-up")

@@ -29,7 +29,8 @@ from bolide.layout.record import decode_record
 from bolide.remoting import codes
 from bolide.remoting.batch import decode_batch
 from bolide.remoting.command import Command, make_response
-from proof.kit.waiting import PROCESS_PATIENCE, until
+from bolide.remoting.recall_handle import encode_recall_handle
+from proof.kit.waiting import PATIENCE, PROCESS_PATIENCE, until
 from tests.client.patient import Producer, patient
 from tests.client.scripted_broker import ScriptedBroker, refusing
 
@@ -143,10 +144,6 @@ async def test_exhausted_retries_name_the_last_reason(
             if tries > 3 and isinstance(caught.value.__cause__, ResponseError):  # not a stall at the end of its time
                 break
         assert re.search(r"failed \d+ times", str(caught.value))
-        tries = len(broker.requests(codes.SEND_MESSAGE_V2))
-        with pytest.raises(ResponseError):
-            await producer.send(Message("T", b"x", sharding_key="k"))
-        assert len(broker.requests(codes.SEND_MESSAGE_V2)) == tries + 1
 
 
 @pytest.mark.parametrize("code", [10, 11, 12])
@@ -204,18 +201,13 @@ class LooksSeldom(Producer):
 
 
 @pytest.mark.parametrize("code", [codes.SERVICE_NOT_AVAILABLE, codes.SYSTEM_BUSY])
-async def test_a_message_bound_to_a_slave_finds_the_next_master_when_it_is_sent_again(code: int) -> None:
+async def test_a_bound_message_follows_the_master_of_its_queue(code: int) -> None:
     with ScriptedBroker() as old, ScriptedBroker() as new:
         async with LooksSeldom("P", old.address) as producer:
             await producer.send(Message("T", b"1"))
             old.script[codes.SEND_MESSAGE_V2] = refusing(code)
             old.addresses = {"0": new.address, "1": old.address}
-            bound = Message("T", b"2", sharding_key="k")
-            with pytest.raises(ResponseError):
-                await producer.send(bound)
-            if code == codes.SYSTEM_BUSY:  # a busy broker keeps its route until the answer of the name server
-                await until(lambda: producer._sender.instance.master_address("broker-a") == new.address, "the answer")
-            await producer.send(bound)
+            await producer.send(Message("T", b"2", sharding_key="k"))
         assert [command.body for command in new.requests(codes.SEND_MESSAGE_V2)] == [b"2"]
 
 
@@ -383,3 +375,20 @@ async def test_flush_waits_for_all_that_was_sent_and_raises_for_what_is_late(bro
         broker.cut()
     with pytest.raises(ClientStateError):
         await producer.flush()
+
+
+async def test_recall_keeps_to_its_timeout_without_a_name_server(broker: ScriptedBroker) -> None:
+    handle = encode_recall_handle("T", "elsewhere", 1, "U")
+    broker.script[codes.GET_ROUTEINFO_BY_TOPIC] = lambda command: None
+    async with asyncio.timeout(PATIENCE), Producer("P", broker.address) as producer:
+        with pytest.raises(RequestTimeout, match="the route of topic T was not found within the time allowed"):
+            await producer.recall("T", handle, timeout=0.1)
+
+
+async def test_recall_keeps_to_its_timeout_while_it_connects(broker: ScriptedBroker) -> None:
+    handle = encode_recall_handle("T", "broker-a", 1, "U")
+    namesrv = broker.address.replace("127.0.0.1", "localhost")  # so that the broker has a connection of its own
+    broker.script[codes.HEART_BEAT] = lambda command: None
+    async with asyncio.timeout(PATIENCE), Producer("P", namesrv) as producer:
+        with pytest.raises(RequestTimeout, match="no connection to"):
+            await producer.recall("T", handle, timeout=0.1)

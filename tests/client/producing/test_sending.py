@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
@@ -57,6 +56,26 @@ async def test_error_of_a_hook_is_the_outcome_of_the_send(body: bytes, there: st
         with pytest.raises(ValueError, match=body.decode()):
             await producer.send(Message("T", body))
         assert isinstance(await producer.send(Message("T", b"fine")), SendResult)
+
+
+@pytest.mark.parametrize("there", ["nothing", "route", "connection"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_stop_iteration_of_a_hook_is_the_outcome_of_the_send(
+    moment: str, there: str, broker: ScriptedBroker
+) -> None:
+    class Stops(Refuses):
+        def before(self, call: RpcCall) -> None:
+            if call.body == b"stop" and moment == "before":
+                raise StopIteration
+
+        def after(self, call: RpcCall, answer: Command) -> None:
+            if call.body == b"stop" and moment == "after":
+                raise StopIteration
+
+    async with served(broker, hooks=(Stops(),)) as producer:
+        await prepared(producer, there)
+        with pytest.raises(SendFailed, match="StopIteration from code of the user"):
+            await producer.send(Message("T", b"stop"))
 
 
 async def test_error_of_a_hook_affects_only_its_message(broker: ScriptedBroker) -> None:
@@ -145,11 +164,24 @@ async def test_a_look_up_that_gets_no_answer_ends_with_the_time_of_the_send(brok
             await producer.send(Message("T", b"x"), timeout=0.1)
 
 
-@pytest.mark.parametrize("bound", [{"retry": Retry(attempts=1)}, {"sharding_key": "k"}])
-async def test_a_message_that_is_tried_once_is_tried_once(bound: dict[str, Any], broker: ScriptedBroker) -> None:
-    options = bound if "retry" in bound else {}
-    async with served(broker, **options) as producer:
+async def test_a_look_up_for_a_busy_broker_leaves_time_for_another_try(broker: ScriptedBroker) -> None:
+    async with served(broker, retry=Retry(attempts=2)) as producer:
+        await producer.send(Message("T", b"x"))
+        broker.script[codes.SEND_MESSAGE_V2] = Away(broker, codes.SYSTEM_BUSY, 99)
+        broker.script[codes.GET_ROUTEINFO_BY_TOPIC] = lambda command: None
+        for _ in range(5):  # a stalled machine gets more time
+            before = len(broker.requests(codes.SEND_MESSAGE_V2))
+            with pytest.raises((SendFailed, RequestTimeout)):
+                await producer.send(Message("T", b"y"), timeout=0.8)
+            if len(broker.requests(codes.SEND_MESSAGE_V2)) > before + 1:
+                return
+        raise AssertionError("the look-up took all the time")
+
+
+@pytest.mark.parametrize("sharding_key", ["", "k"])
+async def test_a_message_that_is_tried_once_is_tried_once(sharding_key: str, broker: ScriptedBroker) -> None:
+    async with served(broker, retry=Retry(attempts=1)) as producer:
         broker.script[codes.SEND_MESSAGE_V2] = Away(broker, codes.SERVICE_NOT_AVAILABLE, 99)
         with pytest.raises(ResponseError):
-            await producer.send(Message("T", b"x", sharding_key=bound.get("sharding_key", "")))
+            await producer.send(Message("T", b"x", sharding_key=sharding_key))
         assert len(broker.requests(codes.SEND_MESSAGE_V2)) == 1

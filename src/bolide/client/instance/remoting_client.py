@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from bolide.client.instance.name_servers import NameServers
@@ -9,7 +10,7 @@ from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.troubles import NoNameServer, Troubles
 from bolide.client.messages.errors import ResponseError, not_a_name_server, response_error
 from bolide.client.messages.hooks import RpcCall
-from bolide.client.messages.user_code import raise_interruption
+from bolide.client.messages.user_code import fit_for_futures, raise_interruption
 from bolide.errors import BolideError, ConnectionLost, LocalError, ProtocolError, RequestTimeout, reason
 from bolide.remoting import codes
 from bolide.remoting.codes import BINARY_TYPE, JSON_TYPE
@@ -44,14 +45,33 @@ class RemotingClient:
         timeout: float | None = None,
         accept: tuple[int, ...] = (codes.SUCCESS,),
     ) -> Command:
-        """Send a request and return the response. Raises `ResponseError` if its code is not in `accept`, and
+        """Send a request and return the response. `timeout` includes a connection attempt; without it, the attempt and
+        the request have `call_timeout` each. Raises `ResponseError` if the response's code is not in `accept`, and
         `ConnectionLost` or `RequestTimeout` without a response."""
+        connection = self.pool.live(address)
+        if connection is None and timeout is not None:
+            connection, timeout = await self._connected_within(address, timeout)
+        elif connection is None:
+            connection = await self.pool.get(address)
         timeout = self.options.call_timeout if timeout is None else timeout
-        connection = self.pool.live(address) or await self.pool.get(address)
         answer = await self.call_on(connection, code, ext, body, timeout)
         if answer.code not in accept:
             raise response_error(answer.code, answer.remark, codes.request_name(code), address)
         return answer
+
+    async def _connected_within(self, address: str, timeout: float) -> tuple[ClientConnection, float]:
+        """Return a connection, and the seconds of `timeout` that remain. Raises `RequestTimeout` after
+        `timeout` seconds."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        try:
+            async with asyncio.timeout_at(deadline):
+                connection = await self.pool.get(address)
+        except RequestTimeout:
+            raise
+        except TimeoutError:
+            raise RequestTimeout(f"no connection to {address} within the time allowed") from None
+        return connection, max(deadline - loop.time(), 0.001)
 
     async def call_on(
         self, connection: ClientConnection, code: int, ext: dict[str, str] | None, body: bytes, timeout: float
@@ -114,11 +134,11 @@ class RemotingClient:
 
 
 def _run_hook(method: Callable[..., None], *arguments: object) -> None:
-    """Call a hook of the user. Raises its exception, or `LocalError` if that is not an `Exception`."""
+    """Call a hook of the user. Raises its exception, or `LocalError` if that is not fit for a future."""
     try:
         method(*arguments)
-    except Exception:
-        raise
     except BaseException as error:
+        if fit_for_futures(error):
+            raise
         raise_interruption(error)
         raise LocalError(f"the hook {method!r} failed: {reason(error)}") from error

@@ -20,13 +20,12 @@ from copy import copy
 from typing import Any, Final
 
 from bolide.client.instance.send_frame import send_frame
-from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, results_of, send_result
-from bolide.client.producing.send_context import Accumulates, AnsweredLane, SendContext
+from bolide.client.producing.lane import Lane
+from bolide.client.producing.send_context import Accumulates, SendContext
 from bolide.client.producing.sending import Sending
 from bolide.errors import BolideError, RequestTimeout
-from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
 from bolide.layout.property_names import CLUSTER, MSG_REGION, TRACE_ON
 from bolide.remoting import codes
 from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
@@ -49,47 +48,6 @@ ALONE: Final = 60.0
 MAX_ADDED: Final = ELEMENT_FIXED + 512
 """Maximum number of bytes that a batch adds to the body and the properties of a message."""
 MAX_LANES: Final = 10_000
-
-
-class Lane(AnsweredLane):
-    """The messages of one queue that wait for the next request, and the requests in flight."""
-
-    __slots__ = (
-        "accumulator",
-        "alone_until",
-        "batches",
-        "connection",
-        "due",
-        "in_flight",
-        "joins",
-        "ordered",
-        "queue",
-        "waiting",
-    )
-
-    def __init__(self, queue: MessageQueue, connection: ClientConnection, accumulator: Accumulator) -> None:
-        self.queue = queue
-        self.connection = connection
-        self.accumulator = accumulator
-        self.joins = not (queue.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) or is_lmq(queue.topic))
-        """Whether brokers accept batches for the topic."""
-        self.alone_until = 0.0
-        self.in_flight = 0
-        self.batches = 0
-        """Number of requests in flight with several messages."""
-        self.ordered = 0
-        """Number of these requests with a message that is bound to the queue, by the caller or by a sharding key. The
-        messages of a rejected batch are resent one by one, and later messages must not overtake them."""
-        self.due = False
-        """Whether the lane is processed when this turn of the loop ends."""
-        self.waiting: list[Sending] = []
-
-    def answered(self) -> None:
-        """Called when a request has a response, or failed."""
-        self.in_flight -= 1
-        self.accumulator.in_flight -= 1
-        if self.waiting:
-            self.accumulator.schedule(self)
 
 
 class SharedRequest:
@@ -133,6 +91,8 @@ class SharedRequest:
                 _each(sendings, lambda sending: sending.stored(answer.code, next(pairs)))
                 return
             for number, sending in enumerate(sendings):
+                if sending.line is not None:
+                    sending.leave_line()
                 if not sending.future.done():
                     sending.future.set_result(results[number])
             context.all_finished(sendings)
@@ -140,8 +100,9 @@ class SharedRequest:
             now = context.loop.time()
             lane.alone_until = now + ALONE
             for sending in sendings:
+                sending.rejected()
                 if sending.future.done():
-                    context.finished(sending, sending.count)
+                    sending.finish()
                 else:
                     self.accumulator.send_alone(lane, sending, now)
             lane.connection.flush()
@@ -170,8 +131,6 @@ class Accumulator(Accumulates):
         """The only message that is unsent or in flight. It has no lane."""
         self._lone_connection: ClientConnection | None = None
         self._lone_sent = False
-        self.in_flight = 0
-        """Number of requests in flight of all lanes."""
         self._lanes: dict[MessageQueue, Lane] = {}
         self._due: list[Lane] = []
         self._held: list[Lane] = []
@@ -193,6 +152,8 @@ class Accumulator(Accumulates):
         if lane is None or lane.connection is not connection:
             lane = self._open(queue, connection)
         lane.waiting.append(sending)
+        if sending.line is not None:
+            lane.line = sending.line
         if not lane.due:  # as in `schedule`, without a call for each message
             lane.due = True
             self._due.append(lane)
@@ -208,7 +169,7 @@ class Accumulator(Accumulates):
         assert queue is not None
         if sending.future.done():
             self.answered()
-            self.context.finished(sending, sending.count)
+            sending.finish()
             return
         self._lone_sent = True
         sending.lane = self
@@ -239,6 +200,8 @@ class Accumulator(Accumulates):
         lane = self._lanes.get(sending.queue)
         if lane is None or lane.connection is not connection:
             lane = self._open(sending.queue, connection)
+        if sending.line is not None:
+            lane.line = sending.line
         if self._lone_sent:
             lane.in_flight += 1
             self.in_flight += 1
@@ -258,9 +221,10 @@ class Accumulator(Accumulates):
         lane = lanes[queue] = Lane(queue, connection, self)
         if old is not None:  # its connection is closed, and its requests have failed
             lane.waiting, old.waiting = old.waiting, lane.waiting
+            lane.line = old.line
         return lane
 
-    def schedule(self, lane: Lane) -> None:
+    def schedule(self, lane: Any) -> None:
         """Process a lane when this turn of the loop ends."""
         if not lane.due:
             lane.due = True
@@ -282,6 +246,7 @@ class Accumulator(Accumulates):
         try:
             for lane in due:
                 lane.due = False
+                lane.hold_back()
                 waiting = lane.waiting
                 if not waiting:
                     continue
@@ -309,6 +274,7 @@ class Accumulator(Accumulates):
         held, self._held = self._held, []
         now = self.context.loop.time()
         for lane in dict.fromkeys(held):
+            lane.hold_back()
             if not lane.waiting:
                 continue
             if lane.waiting[0].began > now - MAX_WAIT or lane.ordered:
@@ -328,7 +294,7 @@ class Accumulator(Accumulates):
         lane.waiting[:most] = left
         for sending in waiting:
             if sending.future.done():
-                self.context.finished(sending, sending.count)
+                sending.finish()
             elif sending.deadline <= now:
                 late = f"a message to {lane.queue} was not sent within the time allowed"
                 sending.done(None, RequestTimeout(late))
@@ -422,6 +388,8 @@ class Accumulator(Accumulates):
         for sending in sendings:
             if sending.deadline > deadline:
                 deadline = sending.deadline
+            if sending.line is not None:
+                sending.write_in_line(connection)
         connection.queue_frame(opaque, frame, deadline - now, request.done)
 
     # -- responses

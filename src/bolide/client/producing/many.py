@@ -82,6 +82,8 @@ class ManySends:
         self._open = 0
         self._parts: dict[MessageQueue, Part] = {}
         self._sendings: set[Sending] = set()
+        self._looked = 0.0
+        """Seconds of the time of the next messages that the search for their routes has taken."""
         self._begun: dict[int, SendCall] = {}
         """Calls of interceptors for messages that are not in a request yet, by index."""
         self._given_up = False
@@ -112,7 +114,18 @@ class ManySends:
 
     async def _send_chunk(self, chunk: list[Message]) -> None:
         entries = self._accept(chunk)
-        routes = await self._routes({entry.message.topic for entry in entries})
+        instance, routes = self._producer.instance, self._producer.routes
+        known = {entry.message.topic: routes.known(instance, entry.message.topic) for entry in entries}
+        await self._send_entries([entry for entry in entries if known[entry.message.topic] is not None], known)
+        others = [entry for entry in entries if known[entry.message.topic] is None]
+        if others:
+            began = self._producer.loop.time()
+            await self._find_routes(known)
+            self._looked = self._producer.loop.time() - began
+            await self._send_entries(others, known)
+            self._looked = 0.0
+
+    async def _send_entries(self, entries: list[ListedMessage], routes: dict[str, TopicQueues | None]) -> None:
         at = 0
         while at < len(entries):
             at = self._gather(entries, at, routes)
@@ -142,22 +155,21 @@ class ManySends:
                 self._begun[place] = call
         return entries
 
-    async def _routes(self, topics: set[str]) -> dict[str, TopicQueues]:
-        """Return the queues of the topics that have a route. For other topics, a send alone reports the error."""
-        found: dict[str, TopicQueues] = {}
-        for topic in sorted(topics):
-            known = self._producer.routes.known(self._producer.instance, topic)
-            if known is None:
-                try:
-                    known = await self._producer.routes.load(self._producer.instance, topic)
-                except BolideError:
-                    continue
-            found[topic] = known
-        return found
+    async def _find_routes(self, found: dict[str, TopicQueues | None]) -> None:
+        """Add the missing queues of topics. For topics without a route, a send alone reports the error."""
+        try:
+            async with asyncio.timeout(self._producer.timeout):
+                for topic in sorted(topic for topic, queues in found.items() if queues is None):
+                    try:
+                        found[topic] = await self._producer.routes.load(self._producer.instance, topic)
+                    except BolideError:
+                        continue
+        except TimeoutError:
+            return
 
     # -- gathering
 
-    def _gather(self, entries: list[ListedMessage], at: int, routes: dict[str, TopicQueues]) -> int:
+    def _gather(self, entries: list[ListedMessage], at: int, routes: dict[str, TopicQueues | None]) -> int:
         """Collect the messages from index `at` by queue. Return the index of the first message for `_place`, which may
         wait, or the number of messages."""
         producer = self._producer
@@ -241,6 +253,7 @@ class ManySends:
         self._producer.check_usable()
         sending = self._producer.sending_of(entry.message, queue if entry.bound else self._choice)
         sending.first = queue
+        sending.deadline -= self._looked
         entry.message_id = sending.message_id
         self._go(sending, [entry])
 
@@ -256,6 +269,7 @@ class ManySends:
             self._refused(entries, error)
             return
         sending.first = queue
+        sending.deadline -= self._looked
         self._go(sending, entries)
 
     def _sending_of(self, part: Part) -> Sending:

@@ -242,10 +242,11 @@ class Producer(Closeable):
     ) -> SendResult:
         """Send one message and return where it is stored. Waits while `max_in_flight` messages are in flight.
 
-        `queue` is a queue or a function that selects one; the message's `sharding_key` also selects a queue. A message
-        bound to a queue is tried once. Other messages are tried until `timeout` while a broker is down, busy or no
-        longer the master. A try whose response was lost may have stored the message, so it can be stored twice. Raises
-        `MessageRefused`, `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
+        `queue` is a queue or a function that selects one; the message's `sharding_key` also selects a queue. Messages
+        are tried until `timeout` while a broker is down, busy or no longer the master. A try whose response was lost
+        may have stored the message, so it can be stored twice. A message bound to a queue is retried only at that
+        queue, and only if no broker can have stored it; later messages of the queue wait. Raises `MessageRefused`,
+        `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
         """
         sender = self._sender
         if sender.waiting or sender.count >= sender.max_in_flight:
@@ -364,14 +365,24 @@ async def _recall(instance: ClientInstance, group: str, topic: str, handle: str,
         broker_name = decode_recall_handle(handle).broker_name
     except BodyError as error:
         raise MessageRefused(f"{error}: take recall_handle of the result of a delayed message", "handle") from None
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + (instance.options.call_timeout if timeout is None else timeout)
     if instance.master_address(broker_name) is None:
-        await instance.fetch_route(topic)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await instance.fetch_route(topic)
+        except RequestTimeout:
+            raise
+        except TimeoutError:
+            late = f"the route of topic {topic} was not found within the time allowed: the message was not recalled"
+            raise RequestTimeout(late) from None
     address = instance.master_address(broker_name)
     if address is None:
         raise ConnectionLost(f"broker {broker_name} has no master now: the message cannot be recalled")
     header = RecallMessageRequestHeader(topic=topic, recall_handle=handle, producer_group=group)
     ext = {**header.to_ext(), "bname": broker_name}
-    answer = await instance.call(address, codes.RECALL_MESSAGE, ext, timeout=timeout)
+    left = max(deadline - loop.time(), 0.001)
+    answer = await instance.call(address, codes.RECALL_MESSAGE, ext, timeout=left)
     return answer.ext().get("msgId", "")
 
 

@@ -14,8 +14,9 @@ from bolide.errors import ArgumentError
 class Retry:
     """The retries of a producer's sends: ``Producer("group", retry=Retry(attempts=1))``.
 
-    All tries end with the `timeout` of the message. A message that is bound to a queue, or is sent without requesting
-    a response, is tried once. Raises `ArgumentError` if a value is invalid.
+    All tries end with the `timeout` of the message. A message that is bound to a queue is retried at that queue, each
+    time after a pause. A message that is sent without requesting a response is tried once. Raises `ArgumentError` if a
+    value is invalid.
     """
 
     attempts: Annotated[

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import get_ident
-from typing import Any
+from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -20,12 +20,16 @@ from bolide.client.messages.codec import Codec, TopicCodecs
 from bolide.client.messages.errors import ClientStateError, TooFast
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import SendResult
+from bolide.client.producing.bound_line import BoundLine
 from bolide.client.producing.latency_faults import LatencyFaults
 from bolide.client.producing.publish import PublishRoutes
 from bolide.client.producing.retry import Retry
 from bolide.client.tracing.interceptor import Interceptor
 from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
+
+MAX_LINES: Final = 10_000
+"""Number of lines above which unused ones are removed."""
 
 
 class AnsweredLane:
@@ -45,9 +49,14 @@ class Accumulates(AnsweredLane):
     def __init__(self) -> None:
         self.added: dict[str, bytes] = {}
         """Properties that each broker adds to single messages, encoded, by the broker's name."""
+        self.in_flight = 0
+        """Number of requests in flight of all lanes."""
 
     def add(self, sending: Any, connection: ClientConnection, queue: MessageQueue) -> None:
         """Send a message, a `Sending`, alone or together with others."""
+
+    def schedule(self, lane: Any) -> None:
+        """Process a `Lane` when this turn of the loop ends."""
 
     def learn(self, queue: MessageQueue, result: SendResult) -> None:
         """Store the properties that the broker of a queue adds to a message."""
@@ -103,6 +112,9 @@ class SendContext:
         self._granted = 0
         """Number of places given to callers that have not used them yet."""
         self._idle = asyncio.Event()
+        self.lines: dict[Any, BoundLine] = {}
+        """Lines of messages that are bound to a queue, by queue, and by topic for messages without a queue yet."""
+        self._max_lines = MAX_LINES
         self.accumulator: Accumulates | None = None
         """Batches messages of one queue; None if the producer's options do not allow it."""
 
@@ -157,6 +169,17 @@ class SendContext:
         if timeout is None:
             return self.loop.time() + self.timeout
         return self.loop.time() + check_seconds("timeout", timeout)
+
+    def line_of(self, key: MessageQueue | str) -> BoundLine:
+        """Return the line of a queue, or of a topic."""
+        line = self.lines.get(key)
+        if line is None:
+            if len(self.lines) >= self._max_lines:
+                used = {id(sending.line) for sending in self.in_flight}
+                self.lines = {each: old for each, old in self.lines.items() if id(old) in used}
+                self._max_lines = max(MAX_LINES, 2 * len(self.lines))
+            line = self.lines[key] = BoundLine(self.loop)
+        return line
 
     # -- places in flight
 

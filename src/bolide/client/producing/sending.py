@@ -12,23 +12,18 @@ import math
 from typing import Any, Final
 
 from bolide.client.instance.send_frame import send_frame, send_header
-from bolide.client.messages.errors import (
-    NoQueue,
-    ResponseError,
-    SendFailed,
-    TopicNotFound,
-    response_error,
-    worth_retry,
-)
+from bolide.client.messages.errors import NoQueue, SendFailed, TopicNotFound, response_error, worth_retry
 from bolide.client.messages.hooks import RpcCall
 from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import without_namespace
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, send_result
-from bolide.client.messages.user_code import raise_interruption
+from bolide.client.messages.user_code import fit_for_futures, raise_interruption
+from bolide.client.producing.line_member import LineMember
+from bolide.client.producing.passing_failures import is_busy, is_passing, is_passing_rejection, no_broker
 from bolide.client.producing.publish import QueueChoice, TopicQueues, bound_queue
 from bolide.client.producing.send_context import AnsweredLane, SendContext
-from bolide.errors import BolideError, ConnectionLost, RequestTimeout, reason
+from bolide.errors import BolideError, RequestTimeout, reason
 from bolide.layout.property_names import TRANSIENT_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.command import Command, encode, make_request
@@ -38,14 +33,9 @@ LOOK_PATIENCE: Final = 1.0
 """Seconds that the next try waits for a new route, to find the current master."""
 MAX_JOINED_PROPERTIES: Final = 8192
 """Length of the properties of a message, in characters, above which it is sent alone."""
-PASSING_CODES: Final = frozenset({codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.GO_AWAY})
-"""Response codes of a broker that is briefly overloaded, is starting or stopping, or is no longer the master."""
-PASSING_REMARK: Final = "in-sync replicas not enough"
-"""The remark of a SYSTEM_ERROR if a master rejects a send because too few replicas are in sync.
-The message is not stored."""
 
 
-class Sending:
+class Sending(LineMember):
     """An accepted message without a response."""
 
     __slots__ = (
@@ -55,23 +45,16 @@ class Sending:
         "bound",
         "call",
         "choice",
-        "count",
-        "deadline",
         "first",
         "flag",
-        "future",
         "lane",
         "marked",
         "message",
         "message_id",
         "oneway",
         "pause",
-        "producer",
         "properties",
-        "queue",
         "sys_flag",
-        "topic",
-        "tries",
         "tries_left",
         "weak",
     )
@@ -92,7 +75,7 @@ class Sending:
         self.producer = producer
         self.message: Any = message
         """The `Message`. Its fields are read as given, because users may give values of other types."""
-        self.topic: str = message.topic
+        self.topic = message.topic
         self.message_id = message_id
         self.properties = properties
         self.body = body
@@ -105,14 +88,15 @@ class Sending:
         self.count = 1
         self.first: MessageQueue | None = None
         """Queue of the first try if the caller selected it, else None. Unlike `choice`, it does not bind retries."""
-        # A retry never moves a message that is bound to a queue: its order would be lost.
         self.bound = choice is not None or bool(self.message.sharding_key)
+        """Whether the message must be in this queue. Retries do not move it, because its order would be lost."""
+        self.line = None
         self.tries_left = 0 if oneway or self.bound else producer.retries
         self.tries = 0
-        self.pause = producer.backoff if self.tries_left else math.inf
+        self.pause = math.inf if oneway or not producer.retries else producer.backoff
         """Seconds before the next try once no immediate tries are left; infinite if the message is tried once."""
         self.began = 0.0
-        self.queue: MessageQueue | None = None
+        self.queue = None
         self.weak: SendResult | None = None
         """The result of an earlier try that stored the message, but not as safely as required."""
         self.call: RpcCall | None = None
@@ -120,7 +104,7 @@ class Sending:
         """Whether the message is a batch, or has properties of the protocol that a batch cannot have."""
         self.lane: AnsweredLane | None = None
         """Notified of the response, to send the next messages of the queue. None if no request is in flight."""
-        self.future: asyncio.Future[SendResult] = producer.loop.create_future()
+        self.future = producer.loop.create_future()
 
     def start(self) -> None:
         """Send immediately if route and connection are available, otherwise as soon as they are."""
@@ -129,16 +113,24 @@ class Sending:
         self.began = now = producer.loop.time()
         try:
             instance = producer.instance
-            queues = producer.routes.known(instance, self.topic)
-            if queues is None:
-                instance.spawn(self._start_later(), f"send to {self.topic}")
+            queue = self.queue if self.bound else None
+            if queue is None:
+                queues = producer.routes.known(instance, self.topic)
+                if self.bound and self.waits_for_route(queues is None):
+                    return
+                if queues is None:
+                    instance.spawn(self._start_later(), f"send to {self.topic}")
+                    return
+                queue = self.queue = self._choose(queues)
+            if self.bound and self.waits_in(producer.line_of(queue)):
                 return
-            queue = self.queue = self._choose(queues)
             address = instance.master_address(queue.broker_name)
             if address is None:
                 raise NoQueue(f"broker {queue.broker_name} of topic {self.topic} has no master now")
             connection = instance.pool.live(address)
             if connection is None:
+                if self.line is not None:
+                    self.line.head = self
                 instance.spawn(self._connect_and_write(address), f"send to {address}")
                 return
             self._write(connection, queue, now)
@@ -198,15 +190,20 @@ class Sending:
             self.start()
 
     async def _look_and_start(self) -> None:
-        """Look up the current master, then start the next try. Waits at most `LOOK_PATIENCE` for a slow name server."""
+        """Look up the current master, then start the next try. Waits for a slow name server at most `LOOK_PATIENCE` and
+        half of the remaining time."""
         try:
+            left = self.deadline - self.producer.loop.time()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_PATIENCE):
+                async with asyncio.timeout(min(LOOK_PATIENCE, left / 2)):
                     await self.producer.instance.look_again(self.topic)
         except BaseException as error:
             self.ended_by(error)
         else:
             self.start()
+
+    def start_later(self, left: float) -> None:
+        self.producer.instance.spawn(self._pause_and_start(left), f"send to {self.topic}")
 
     async def _pause_and_start(self, left: float) -> None:
         """Start the next try after a pause. The last pauses are halves of the remaining time,
@@ -226,7 +223,11 @@ class Sending:
             async with asyncio.timeout_at(self.deadline):
                 connection = await self.producer.instance.pool.get(address)
             assert self.queue is not None
+            if self.lets_pass():
+                return
             self._write(connection, self.queue, self.producer.loop.time())
+            if self.line is not None and self.failure is None:
+                self.line.passed(self)
         except BolideError as error:
             self._failed(error)
         except TimeoutError:
@@ -241,7 +242,7 @@ class Sending:
         if accumulator is not None:
             accumulator.add(self, connection, queue)
         elif self.future.done():  # the caller no longer waits
-            self.producer.finished(self, self.count)
+            self.finish()
         else:
             self.write_alone(connection, queue, now)
             connection.flush_soon()
@@ -265,12 +266,14 @@ class Sending:
                 self.body,
                 self.batch,
             )
+        if self.line is not None:
+            self.write_in_line(connection)
         if self.oneway:
             connection.oneway_frame(frame)
             given: Any = queue
             place = {"queueId": str(given.queue_id)}
             self.future.set_result(send_result(0, place, self.message_id, self.shown_topic(), queue.broker_name))
-            producer.finished(self, self.count)
+            self.finish()
             return
         connection.queue_frame(opaque, frame, self.deadline - now, self.done)
 
@@ -307,7 +310,7 @@ class Sending:
             raise_interruption(error)
         except BaseException:
             self.future.cancel()
-            self.producer.finished(self, self.count)
+            self.finish()
             raise
         self._failed(error)
 
@@ -339,7 +342,7 @@ class Sending:
                 self.start()
                 return
             self.future.set_result(result)
-        producer.finished(self, self.count)
+        self.finish()
 
     def _sends_again(self) -> bool:
         """Return whether to send a stored message to another broker as well, because it is not as safe as required."""
@@ -356,8 +359,11 @@ class Sending:
 
     def _failed(self, error: BaseException) -> None:
         """Handle the failure of a try: start the next try, or set the outcome. Only a `BolideError` is retried."""
-        if isinstance(error, BolideError) and self._tries_again(error):
-            return
+        if not isinstance(error, BolideError) or not self._tries_again(error):
+            self.end(error)
+
+    def end(self, error: BaseException) -> None:
+        """Set the outcome after the last try."""
         if self.weak is not None and not self.future.done():
             self.future.set_result(self.weak)
         if not self.future.done():
@@ -367,13 +373,15 @@ class Sending:
                     f"a message to topic {self.topic} failed {self.tries} times, the last time: {error}"
                 )
                 failure.__cause__ = error
-            elif not isinstance(error, Exception):  # otherwise it would end the task that awaits the result
+            elif not fit_for_futures(error):
                 failure = SendFailed(f"a message to topic {self.topic} failed: {reason(error)} from code of the user")
                 failure.__cause__ = error
             else:
                 failure = error
             self.future.set_exception(failure)
-        self.producer.finished(self, self.count)
+        if isinstance(error, BolideError) and is_passing_rejection(error):
+            self.rejected()
+        self.finish()
 
     def _tries_again(self, error: BolideError) -> bool:
         """Start the next try after a failed one, unless this was the last. Return whether another try follows."""
@@ -396,8 +404,11 @@ class Sending:
                 self.start()
             return True
         if waits and is_passing(error) and self.weak is None and left > producer.backoff and self.pause < math.inf:
-            instance.spawn(self._pause_and_start(left), f"send to {self.topic}")
-            return True
+            if not self.bound:
+                self.start_later(left)
+                return True
+            if self.retried_in_line(error):
+                return True
         if looks:
             instance.spawn(instance.look_again(self.topic), f"route of {self.topic}")
         return False
@@ -408,24 +419,6 @@ class Sending:
         if producer.faults is not None and self.queue is not None:
             now = producer.loop.time()
             producer.faults.note(self.queue.broker_name, now - self.began, failed, now)
-
-
-def is_busy(error: BolideError) -> bool:
-    """Return whether a broker is overloaded, or became a slave. The code is the same; only a new route distinguishes
-    them."""
-    return isinstance(error, ResponseError) and error.code == codes.SYSTEM_BUSY
-
-
-def no_broker(topic: str, error: TopicNotFound) -> NoQueue:
-    """Return the error for a topic that has lost its route: its brokers are down, or it was deleted."""
-    return NoQueue(f"no broker serves topic {topic} now, it had a route before: {reason(error)}")
-
-
-def is_passing(error: BolideError) -> bool:
-    """Return whether the same send may soon succeed: a broker is down, busy, or no longer the master."""
-    if isinstance(error, ResponseError):
-        return error.code in PASSING_CODES or error.remark.startswith(PASSING_REMARK)
-    return isinstance(error, ConnectionLost | NoQueue)
 
 
 def batch_sending(

@@ -1,0 +1,69 @@
+"""Lane: the messages of one queue that share requests. See `accumulator.py`."""
+
+from __future__ import annotations
+
+from bolide.client.messages.light_queues import is_lmq
+from bolide.client.messages.queue import MessageQueue
+from bolide.client.producing.bound_line import BoundLine
+from bolide.client.producing.send_context import Accumulates, AnsweredLane
+from bolide.client.producing.sending import Sending
+from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
+from bolide.transport.client import ClientConnection
+
+
+class Lane(AnsweredLane):
+    """The messages of one queue that wait for the next request, and the requests in flight."""
+
+    __slots__ = (
+        "accumulator",
+        "alone_until",
+        "batches",
+        "connection",
+        "due",
+        "in_flight",
+        "joins",
+        "line",
+        "ordered",
+        "queue",
+        "waiting",
+    )
+
+    def __init__(self, queue: MessageQueue, connection: ClientConnection, accumulator: Accumulates) -> None:
+        self.queue = queue
+        self.connection = connection
+        self.accumulator = accumulator
+        self.joins = not (queue.topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) or is_lmq(queue.topic))
+        """Whether brokers accept batches for the topic."""
+        self.alone_until = 0.0
+        self.in_flight = 0
+        self.batches = 0
+        """Number of requests in flight with several messages."""
+        self.ordered = 0
+        """Number of these requests with a message that is bound to the queue, by the caller or by a sharding key. The
+        messages of a rejected batch are resent one by one, and later messages must not overtake them."""
+        self.due = False
+        """Whether the lane is processed when this turn of the loop ends."""
+        self.waiting: list[Sending] = []
+        self.line: BoundLine | None = None
+        """The line of the messages that are bound to the queue, or None before the first such message."""
+
+    def answered(self) -> None:
+        """Called when a request has a response, or failed."""
+        self.in_flight -= 1
+        self.accumulator.in_flight -= 1
+        if self.waiting:
+            self.accumulator.schedule(self)
+
+    def hold_back(self) -> None:
+        """Remove the messages that must wait until an earlier one is retried."""
+        line = self.line
+        if line is None or (line.head is None and not line.waiting):
+            return
+        kept: list[Sending] = []
+        for sending in self.waiting:
+            if sending.line is line and line.blocks(sending):
+                sending.tries -= 1  # this try did not start
+                line.wait(sending)
+            else:
+                kept.append(sending)
+        self.waiting[:] = kept
