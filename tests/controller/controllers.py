@@ -132,3 +132,21 @@ def set_of_two(seat: Seat, now: int = 0) -> None:
     assert seat.elect(1, now).code == 0
     assert seat.alter(1, 1, [1, 2], 1, now).code == 0
     seat.controller.take_effects()
+
+
+def life(broker_id: int, start: int = 1) -> Claims:
+    """The claims of a broker's start; the one before it registered the token before."""
+    return Claims(f"{broker_id}-{start}", f"{broker_id}-{start - 1}" if start > 1 else "")
+
+
+def set_of_three(seat: Seat, *, confirmed: int = -1, synced: bool = True) -> None:
+    """Brokers 1 (master of epoch 1), 2 and 3, all in sync, at their first start: set epoch 3."""
+    for broker_id in (1, 2, 3):
+        seat.join(broker_id, claims=life(broker_id))
+        seat.beat(broker_id, 0, claims=life(broker_id))
+    assert seat.elect(1, life="1-1").code == 0
+    assert seat.alter(1, 1, [1, 2], 1, life="1-1").code == 0
+    assert seat.alter(1, 1, [1, 2, 3], 2, life="1-1").code == 0
+    if confirmed >= 0:
+        seat.beat(1, 1, claims=Claims("1-1", leads=1, confirmed=confirmed, synced=synced), epoch=1, maxOffset=confirmed)
+    seat.controller.take_effects()

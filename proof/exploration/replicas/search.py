@@ -109,7 +109,8 @@ def _at_rest(state: State, master: Machine) -> bool:
 
 
 def _is_settled(state: State, master: Machine, slave: Machine) -> bool:
-    """Return whether a member follows this master over the connection of its last start, and the controller hears it."""
+    """Return whether a member follows this master over the connection of its last start, and the controller hears
+    it."""
     assert master.sync_set is not None
     return (
         slave.own_id in master.sync_set.members

@@ -36,8 +36,8 @@ class Claims(NamedTuple):
     synced: bool = False
     """Whether the log below `confirmed` is on the master's disk before it is acknowledged."""
     number: int = NOT_KNOWN
-    """Number of a heartbeat, which grows by one from heartbeat to heartbeat of a start. So a recorded heartbeat is not a
-    sign of life."""
+    """Number of a heartbeat since the start of the broker. It grows by one, so a recorded heartbeat is not a sign of
+    life."""
 
     def to_ext(self) -> dict[str, str]:
         """Return the fields to send."""

@@ -18,8 +18,8 @@ LEASE_SECONDS = 4
 
 
 class FailingEtcd(Etcd):
-    """Stores keys in memory. `lives`: ids of the leases that have not expired. `down`: whether grants and decisions have
-    no result."""
+    """Stores keys in memory. `lives`: ids of the leases that have not expired. `down`: whether grants and decisions
+    have no result."""
 
     def __init__(self) -> None:
         super().__init__(RealWorld(), [], 1.0)

@@ -22,8 +22,9 @@ from bolide.node.machine.node_world import NodeWorld
 
 log = logging.getLogger("bolide.controller")
 NOT_AVAILABLE: Final = (
-    "the controller stores its decisions in %s on this host only: it is not highly available. While it is down, "
-    "no master is elected, and running brokers continue. Use etcd (controllerStore = etcd:URL) for more than one controller"
+    "the controller stores its decisions in %s on this host only: it is not highly available. While it is down, no "
+    "master is elected, and running brokers continue. Use etcd (controllerStore = etcd:URL) for more than one "
+    "controller"
 )
 
 
