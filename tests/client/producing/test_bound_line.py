@@ -87,7 +87,9 @@ async def served(broker: ScriptedBroker, **options: Any) -> AsyncIterator[Produc
         await producer.send(Message("T", b"first"), queue=Q1)
         yield producer
         assert producer.in_flight == 0
-        assert all(not line.open and line.head is None and not line.waiting for line in producer._sender.lines.values())
+        sender = producer._sender
+        lines = [*sender.lines.values(), *sender.topic_lines.values()]
+        assert all(not line.open and line.head is None and not line.waiting for line in lines)
 
 
 def moved_master(broker: ScriptedBroker, producer: Producer, addresses: dict[str, str] | None) -> None:

@@ -38,7 +38,7 @@ WARM_UP_ROUNDS, ROUNDS = 2, 4
 QUIET_S = 4000.0
 """Files are kept for an hour; after that all but the last are gone."""
 BOUNDED = (
-    "Accumulator._lanes", "objects of Lane", "MessageSender.lines", "objects of BoundLine",
+    "Accumulator._lanes", "objects of Lane", "MessageSender.lines", "MessageSender.topic_lines", "objects of BoundLine",
     "FilterCache._others", "objects of PullFilter", *("LogWriter._good_names", "LogWriter._tags_codes"),
     "IndexService._prefixes", "OffsetMovedEvents._told", "bolide.client.instance.send_frame._cache",
     "bolide.client.messages.arguments._known_topics", "BrokerStats._samples", "objects of Sample",

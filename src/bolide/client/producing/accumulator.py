@@ -53,12 +53,16 @@ MAX_LANES: Final = 10_000
 class SharedRequest:
     """A request in flight with several messages of a lane."""
 
-    __slots__ = ("accumulator", "lane", "ordered", "sendings")
+    __slots__ = ("accumulator", "bound", "lane", "last", "ordered", "sendings")
 
     def __init__(self, accumulator: Accumulator, lane: Lane, sendings: list[Sending]) -> None:
         self.accumulator = accumulator
         self.lane = lane
         self.sendings = sendings
+        self.bound = 0
+        """Number of messages in the line of the queue."""
+        self.last = 0
+        """Number in the line of the last of these messages."""
         self.ordered = 0
         """1 if a message is bound to the queue, otherwise 0."""
         for sending in sendings:
@@ -90,9 +94,9 @@ class SharedRequest:
                 pairs = iter(results)
                 _each(sendings, lambda sending: sending.stored(answer.code, next(pairs)))
                 return
+            if self.bound:
+                self._leave_line()
             for number, sending in enumerate(sendings):
-                if sending.line is not None:
-                    sending.leave_line()
                 if not sending.future.done():
                     sending.future.set_result(results[number])
             context.all_finished(sendings)
@@ -108,6 +112,18 @@ class SharedRequest:
             lane.connection.flush()
         else:
             _each(sendings, lambda sending: sending.done(answer, None))
+
+    def _leave_line(self) -> None:
+        """Like `leave_line` of each message, which a broker has stored."""
+        line = self.lane.line
+        assert line is not None
+        if line.head is not None or line.waiting:
+            for sending in self.sendings:
+                sending.leave_line()
+            return
+        line.open -= self.bound
+        if self.last > line.stored:
+            line.stored = self.last
 
     def _results(self, answer: Command) -> list[SendResult]:
         queue, sendings = self.lane.queue, self.sendings
@@ -385,11 +401,16 @@ class Accumulator(Accumulates):
             for sending in sendings:
                 sending.began = now
         deadline = now
+        line = None if connection.closed else lane.line
         for sending in sendings:
             if sending.deadline > deadline:
                 deadline = sending.deadline
-            if sending.line is not None:
-                sending.write_in_line(connection)
+            if line is not None and sending.line is line:  # as in `write_in_line`, without a call for each message
+                sending.written = True
+                request.bound += 1
+                request.last = sending.number
+        if line is not None:
+            line.open += request.bound
         connection.queue_frame(opaque, frame, deadline - now, request.done)
 
     # -- responses

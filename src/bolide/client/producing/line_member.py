@@ -68,11 +68,11 @@ class LineMember:
         """Return whether the message must wait until earlier messages of its topic have a queue. Otherwise, if the
         route of the topic is `missing` and was known before, the next messages wait for this one."""
         producer, topic = self.producer, self.topic
-        line = producer.lines.get(topic)
+        line = producer.topic_lines.get(topic)
         if line is not None and (line.head is not None or line.waiting) and self.waits_in(line):
             return True
         if missing and producer.routes.seen(topic):
-            line = producer.line_of(topic)
+            line = producer.topic_line_of(topic)
             if self.line is not line:
                 self._join(line)
             line.head = self
@@ -119,7 +119,7 @@ class LineMember:
         Return whether it was added."""
         line = self.line
         if line is None:  # no queue could be chosen
-            line = self.producer.line_of(self.topic)
+            line = self.producer.topic_line_of(self.topic)
             self._join(line)
         elif self.number < line.stored or (self.written and not is_passing_rejection(error)):
             return False

@@ -112,8 +112,10 @@ class SendContext:
         self._granted = 0
         """Number of places given to callers that have not used them yet."""
         self._idle = asyncio.Event()
-        self.lines: dict[Any, BoundLine] = {}
-        """Lines of messages that are bound to a queue, by queue, and by topic for messages without a queue yet."""
+        self.lines: dict[MessageQueue, BoundLine] = {}
+        """Lines of messages that are bound to a queue."""
+        self.topic_lines: dict[str, BoundLine] = {}
+        """Lines of messages without a queue, because their topic has lost its route."""
         self._max_lines = MAX_LINES
         self.accumulator: Accumulates | None = None
         """Batches messages of one queue; None if the producer's options do not allow it."""
@@ -170,15 +172,22 @@ class SendContext:
             return self.loop.time() + self.timeout
         return self.loop.time() + check_seconds("timeout", timeout)
 
-    def line_of(self, key: MessageQueue | str) -> BoundLine:
-        """Return the line of a queue, or of a topic."""
-        line = self.lines.get(key)
+    def line_of(self, queue: MessageQueue) -> BoundLine:
+        """Return the line of a queue."""
+        line = self.lines.get(queue)
         if line is None:
             if len(self.lines) >= self._max_lines:
                 used = {id(sending.line) for sending in self.in_flight}
                 self.lines = {each: old for each, old in self.lines.items() if id(old) in used}
                 self._max_lines = max(MAX_LINES, 2 * len(self.lines))
-            line = self.lines[key] = BoundLine(self.loop)
+            line = self.lines[queue] = BoundLine(self.loop)
+        return line
+
+    def topic_line_of(self, topic: str) -> BoundLine:
+        """Return the line of a topic."""
+        line = self.topic_lines.get(topic)
+        if line is None:
+            line = self.topic_lines[topic] = BoundLine(self.loop)
         return line
 
     # -- places in flight

@@ -116,14 +116,23 @@ class Sending(LineMember):
             queue = self.queue if self.bound else None
             if queue is None:
                 queues = producer.routes.known(instance, self.topic)
-                if self.bound and self.waits_for_route(queues is None):
+                if self.bound and (queues is None or producer.topic_lines) and self.waits_for_route(queues is None):
                     return
                 if queues is None:
                     instance.spawn(self._start_later(), f"send to {self.topic}")
                     return
                 queue = self.queue = self._choose(queues)
-            if self.bound and self.waits_in(producer.line_of(queue)):
-                return
+            if self.bound:
+                line = producer.lines.get(queue)
+                if line is None:
+                    line = producer.line_of(queue)
+                if self.line is None and line.head is None and not line.waiting:
+                    self.line = line  # as in `waits_in`, without a call for each message
+                    line.last = self.number = line.last + 1
+                    self.written = False
+                    self.failure = None
+                elif self.waits_in(line):
+                    return
             address = instance.master_address(queue.broker_name)
             if address is None:
                 raise NoQueue(f"broker {queue.broker_name} of topic {self.topic} has no master now")
