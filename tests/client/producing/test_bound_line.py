@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bolide.client import Message, MessageQueue, NoQueue, ResponseError, Retry, SendFailed, SendResult
 from bolide.client.producing.bound_line import BoundLine
-from bolide.errors import RequestTimeout
+from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.batch import decode_batch
@@ -228,6 +228,18 @@ async def test_a_message_whose_response_was_lost_is_not_retried_and_fails_earlie
                 await first
             await producer.send(Message("T", b"3"), queue=Q0)
         assert broker.sends[1:] == [[b"1"], [b"2"], [b"3"]]
+
+
+async def test_a_message_in_flight_on_a_lost_connection_is_not_retried() -> None:
+    verdicts: list[bool | None] = [True, None]
+    with Rejecting(lambda bodies: verdicts.pop(0) if verdicts else True) as broker:
+        async with served(broker, retry=FAST) as producer:
+            future = producer.submit(Message("T", b"1"), queue=Q0)
+            await until(lambda: broker.undecided, "the request")
+            broker.cut()
+            with pytest.raises(ConnectionLost):
+                await future
+        assert broker.sends[1:] == [[b"1"]]
 
 
 async def test_a_message_that_waits_for_an_earlier_one_has_its_own_deadline() -> None:

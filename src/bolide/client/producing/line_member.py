@@ -115,13 +115,12 @@ class LineMember:
     # -- after a try
 
     def retried_in_line(self, error: BolideError) -> bool:
-        """Add the message to its line for a retry, if no broker can have stored it, or a later message.
-        Return whether it was added."""
+        """Add the message to its line for a retry, if no broker can have stored it. Return whether it was added."""
         line = self.line
         if line is None:  # no queue could be chosen
             line = self.producer.topic_line_of(self.topic)
             self._join(line)
-        elif self.number < line.stored or (self.written and not is_passing_rejection(error)):
+        elif self.written and not is_passing_rejection(error):
             return False
         self.rejected()
         self.failure = error
