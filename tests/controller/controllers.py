@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bolide.controller.consensus import Kept, Leadership, LeadershipLost, Member
+from bolide.controller.effects import Elect
 from bolide.controller.options import ControllerOptions
 from bolide.controller.replica_set import ReplicaSet
 from bolide.controller.replies import answer_of
@@ -150,3 +151,12 @@ def set_of_three(seat: Seat, *, confirmed: int = -1, synced: bool = True) -> Non
     if confirmed >= 0:
         seat.beat(1, 1, claims=Claims("1-1", leads=1, confirmed=confirmed, synced=synced), epoch=1, maxOffset=confirmed)
     seat.controller.take_effects()
+
+
+def stop(seat: Seat, *broker_ids: int, now: int) -> None:
+    """The brokers stop: their connections end, and the controller elects if it must."""
+    for broker_id in broker_ids:
+        seat.controller.channel_closed(broker_id, now)
+        for effect in seat.controller.take_effects():
+            if isinstance(effect, Elect):
+                seat.keep_election(now)

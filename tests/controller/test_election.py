@@ -7,19 +7,10 @@ import pytest
 from bolide.controller.effects import Elect, KeepConfirmed
 from bolide.remoting import codes
 from bolide.remoting.replica_claims import Claims
-from tests.controller.controllers import CLUSTER, NAME, Engine, Seat, address, life, set_of_three
+from tests.controller.controllers import CLUSTER, NAME, Engine, Seat, address, life, set_of_three, stop
 
 FAILED = codes.CONTROLLER_ELECT_MASTER_FAILED
 LONGEST = 60_000
-
-
-def stop(seat: Seat, *broker_ids: int, now: int) -> None:
-    """The brokers stop: their connections end, and the controller elects if it must."""
-    for broker_id in broker_ids:
-        seat.controller.channel_closed(broker_id, now)
-        for effect in seat.controller.take_effects():
-            if isinstance(effect, Elect):
-                seat.keep_election(now)
 
 
 def back(seat: Seat, broker_id: int, now: int, end: int, *, start: int = 2, epoch: int = 1, priority: int = 9) -> int:

@@ -1,4 +1,4 @@
-"""Reports of a master, and which heartbeats are signs of life."""
+"""Reports of masters and heartbeats: which of them count, on a controller that leads and on one that follows."""
 
 from __future__ import annotations
 

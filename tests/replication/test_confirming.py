@@ -17,12 +17,15 @@ PATIENCE = 15_000
 FILE = 4096
 
 
-def made(members: frozenset[int], *, needed: int = 1, everybody: bool = True) -> Confirming:
-    """The master 1 of epoch 3, whose log ended at 100 when it began."""
+def made(
+    members: frozenset[int], *, needed: int = 1, everybody: bool = True, closed: list[frozenset[int]] | None = None
+) -> Confirming:
+    """The master 1 of epoch 3, whose log ended at 100 when it began. `closed` gets the keys of closed connections."""
     sync_set = SyncSet(1, frozenset({1}), 1, 100, PATIENCE)
     sync_set.answered(members, 7, 0)
     in_sync = InSync(needed=needed, timeout=3000, max_gap=1 << 20, end=100)
-    return Confirming(sync_set, in_sync, 1, everybody, Epochs([Epoch(1, 0), Epoch(3, 100)]), lambda: 100)
+    epochs, closes = Epochs([Epoch(1, 0), Epoch(3, 100)]), ([] if closed is None else closed).append
+    return Confirming(sync_set, in_sync, 1, everybody, epochs, lambda: 100, closes)
 
 
 def slave(of: Confirming, replica: int, key: int, holds: int, end: int = 100) -> EpochSession:
@@ -220,8 +223,8 @@ def test_connections_are_found_by_their_replicas() -> None:
 
 
 def test_new_connection_of_a_replica_closes_its_older_one() -> None:
-    of, closed = made(frozenset({1}), needed=2, everybody=False), list[frozenset[int]]()
-    of.close = closed.append
+    closed: list[frozenset[int]] = []
+    of = made(frozenset({1}), closed=closed)
     slave(of, 2, 10, 100)
     slave(of, 3, 11, 100)
     slave(of, 2, 12, 100)

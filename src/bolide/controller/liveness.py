@@ -26,7 +26,7 @@ class Identity(NamedTuple):
     broker_id: int
 
 
-class MasterTerm(NamedTuple):
+class ClaimedTerm(NamedTuple):
     """One start of a broker as the master of an epoch, as claimed by the broker."""
 
     who: Identity
@@ -62,7 +62,7 @@ class Liveness:
     def __init__(self, most: int) -> None:
         self._most = most
         self._heard: dict[Identity, Heartbeat] = {}
-        self._reports: dict[MasterTerm, Office] = {}
+        self._reports: dict[ClaimedTerm, Office] = {}
         """Last report of each master, least recent first. Kept after the master has failed. A controller that does not
         lead cannot check a claim, so it keeps all of them, and `office` selects the right one."""
         self._numbers: dict[tuple[Identity, str], int] = {}
@@ -89,7 +89,7 @@ class Liveness:
         found.epoch = -1 if header.epoch is None else header.epoch
         found.max_offset = -1 if header.max_offset is None else header.max_offset
         if claims.leads >= 0:
-            self._reported(MasterTerm(who, claims.leads, claims.life), claims)
+            self._reported(ClaimedTerm(who, claims.leads, claims.life), claims)
         return ""
 
     def _is_new(self, start: tuple[Identity, str], number: int) -> bool:
@@ -104,7 +104,7 @@ class Liveness:
         self._numbers[start] = number
         return True
 
-    def _reported(self, term: MasterTerm, claims: Claims) -> None:
+    def _reported(self, term: ClaimedTerm, claims: Claims) -> None:
         known = self._reports.pop(term, None)
         if known is None and len(self._reports) >= self._most:
             del self._reports[next(iter(self._reports))]
@@ -129,7 +129,7 @@ class Liveness:
         if master is None or not master.life:  # a broker of RocketMQ reports nothing
             return office
         who = Identity(one.cluster, one.name, office.master)
-        return with_report(office, self._reports.get(MasterTerm(who, office.epoch, master.life)))
+        return with_report(office, self._reports.get(ClaimedTerm(who, office.epoch, master.life)))
 
     def alive_in(self, one: ReplicaSet, now: int) -> dict[int, Heartbeat]:
         """Return the live replicas of a set, by id in ascending order."""

@@ -120,10 +120,6 @@ class EpochSession:
         return self._switch.limited_until(now)
 
 
-def _close_nothing(keys: frozenset[int]) -> None:
-    """Used until `Confirming.close` is set."""
-
-
 class Confirming:
     """Slaves of a master in one epoch. `confirm` returns the current confirm offset."""
 
@@ -135,13 +131,15 @@ class Confirming:
         everybody: bool,
         epochs: Epochs,
         confirm: Callable[[], int],
+        close: Callable[[frozenset[int]], None],
         sure_end: SureEnd | None = None,
     ) -> None:
-        """`everybody`: whether allAckInSyncStateSet is set."""
+        """`everybody`: whether allAckInSyncStateSet is set. `close` closes the connections with these keys."""
         self.sure_end = sure_end
         self.sync_set = sync_set
         self.epochs = epochs
         self.confirm = confirm
+        self._close = close
         self._in_sync = in_sync
         self._own_id = own_id
         self._waits = everybody or in_sync.waits
@@ -149,8 +147,6 @@ class Confirming:
         self.held = 0
         """Offset below which all members of the set, and the brokers required by pending sends, hold the log."""
         self._sessions: dict[int, EpochSession] = {}
-        self.close: Callable[[frozenset[int]], None] = _close_nothing
-        """Closes the connections with these keys. Set by the owner of the connections."""
 
     def session(self, file_size: int, pace: Pace, key: int, now: int, set_name: str = "") -> EpochSession:
         """Create the session of a slave that has connected. `set_name`: name of this set."""
@@ -166,7 +162,7 @@ class Confirming:
         older = self.connections_of(frozenset({replica})) - {key}
         for each in older:
             self.gone(each)
-        self.close(older)
+        self._close(older)
         self.sync_set.connected(key, replica, learner, now)
 
     def heard(self, key: int, replica: int, acked: int, mark: int, now: int) -> None:

@@ -138,5 +138,6 @@ async def test_an_election_that_the_disk_does_not_survive_makes_no_master(tmp_pa
             with pytest.raises(Exception, match="the disk of the store hangs"):
                 await switching.lead(told, 1)
             assert not first.parts.role.may_write
+            await switching.lose()
             assert first.store.replicated_offset >= 0, "another master may lack the end of its log"
         await waits

@@ -120,14 +120,7 @@ class Switching(SideState):
         """Become the master of an epoch. Raises `NotReplicated`, `FileFailed` and `BolideError`, without serving."""
         self._begins = True
         try:
-            # Also between two epochs of this master: until the new one is open, no other broker confirms new records.
-            await self.lose()
-            readable = self._store.replicated_offset
-            try:
-                await self._lead(told, own_id)
-            finally:
-                if self._confirming is None:  # this replica does not lead, so only confirmed records may be read
-                    self._store.replicated_offset = readable
+            await self._lead(told, own_id)
             self.failed = ""
         except BolideError as error:
             self.failed = f"cannot become the master of epoch {told.epoch}: {error}"
@@ -138,6 +131,8 @@ class Switching(SideState):
     async def _lead(self, told: Told, own_id: int) -> None:
         node, store, log = self.node, self._store, self._parts.log
         log.info("becoming the master of epoch %d", told.epoch)
+        # Also between two epochs of this master: until the new one is open, no other broker confirms new records.
+        await self.lose()
         self._raw.lead()
         store.replicated_offset = -1
         await self._until(lambda: self._all_kept() and store.dispatched_offset >= store.confirm_offset)
@@ -203,15 +198,14 @@ class Switching(SideState):
         )
         confirming = Confirming(
             sync_set, in_sync, own_id, options.controlled.all_ack_in_sync_state_set, epochs,
-            lambda: int(store.confirm_offset), self.epoch_log.sure_end,
+            lambda: int(store.confirm_offset), lambda keys: slaves.close(keys), self.epoch_log.sure_end,
         )  # fmt: skip
         file_size = int(store.shape.commit_log_segment_size)
-        self._slaves = SlaveLinks(
+        slaves = SlaveLinks(
             store, confirming, pace, parts.effects, parts.another_turn, parts.clock, parts.log,
             LinkHooks(lambda key, now: confirming.session(file_size, pace, key, now, options.set_name), self),
         )  # fmt: skip
-        confirming.close = self._slaves.close
-        self._confirming = confirming
+        self._slaves, self._confirming = slaves, confirming
 
     async def follow(self, told: Told, own_id: int) -> None:
         """Become a slave of the master of an epoch."""
@@ -246,11 +240,12 @@ class Switching(SideState):
 
     async def _leave(self) -> None:
         """Stop the work of the last role."""
-        slaves, self._slaves, self._confirming = self._slaves, None, None
-        self._opening = None
+        slaves, self._slaves, self._confirming, self._opening = self._slaves, None, None, None
         if slaves is not None:
             self._store.replicated_offset = min(self._store.confirm_offset, self._store.dispatched_offset)
             slaves.stop()
+        elif self._store.replicated_offset < 0:  # it could not lead: the next master may lack what is not held
+            self._store.replicated_offset = self.held.offset
         link, self._link = self._link, None
         if link is not None:
             await link.stop()
@@ -273,9 +268,8 @@ class Switching(SideState):
                 role.become(SLAVE, role.broker_id, self._parts.clock(), fenced=True)
             return
         role.become(SLAVE, role.broker_id, self._parts.clock())
-        tables = self.node.tables
-        tables.master_is(address)
-        tables.start()
+        self.node.tables.master_is(address)
+        self.node.tables.start()
 
     # -- the log
 
