@@ -178,6 +178,42 @@ async def test_a_look_up_for_a_busy_broker_leaves_time_for_another_try(broker: S
         raise AssertionError("the look-up took all the time")
 
 
+class Stalls:
+    """A hook that blocks the loop until a time, while the send pauses after a rejection."""
+
+    until = 0.0
+
+    def before(self, call: RpcCall) -> None:
+        """The request is sent as it is."""
+
+    def after(self, call: RpcCall, answer: Command) -> None:
+        if answer.code == codes.SYSTEM_BUSY:
+            asyncio.get_running_loop().call_soon(self._stall)
+
+    def _stall(self) -> None:
+        loop = asyncio.get_running_loop()
+        while loop.time() < self.until:
+            pass
+
+
+@pytest.mark.parametrize("sharding_key", ["", "k"])
+async def test_send_whose_time_ends_in_a_pause_reports_its_last_failure(
+    sharding_key: str, broker: ScriptedBroker
+) -> None:
+    stalls = Stalls()
+    async with served(broker, hooks=(stalls,)) as producer:
+        await producer.send(Message("T", b"x", sharding_key=sharding_key))
+        broker.script[codes.SEND_MESSAGE_V2] = Away(broker, codes.SYSTEM_BUSY, 99)
+        for timeout in (1.0, 10.0):  # a stalled machine gets more time
+            stalls.until = asyncio.get_running_loop().time() + timeout + 0.1
+            before = len(broker.requests(codes.SEND_MESSAGE_V2))
+            with pytest.raises((ResponseError, SendFailed)) as caught:
+                await producer.send(Message("T", b"y", sharding_key=sharding_key), timeout=timeout)
+            if len(broker.requests(codes.SEND_MESSAGE_V2)) > before:
+                break
+        assert "not now" in str(caught.value)
+
+
 @pytest.mark.parametrize("sharding_key", ["", "k"])
 async def test_a_message_that_is_tried_once_is_tried_once(sharding_key: str, broker: ScriptedBroker) -> None:
     async with served(broker, retry=Retry(attempts=1)) as producer:

@@ -56,8 +56,8 @@ class LineMember:
     def start(self) -> None:
         """Start a try."""
 
-    def start_later(self, left: float) -> None:
-        """Start the next try after a pause. `left` is the remaining time in seconds."""
+    def start_later(self, left: float, failure: BolideError) -> None:
+        """Start the next try after a pause. `left` is the remaining time in seconds, `failure` that of the last try."""
 
     def end(self, error: BaseException) -> None:
         """Set the outcome after the last try."""
@@ -138,9 +138,11 @@ class LineMember:
         """Start the next try of the head of a line, after a pause."""
         producer, failure = self.producer, self.failure
         left = self.deadline - producer.loop.time()
+        if failure is None:
+            return
         if producer.joined is not None and left > producer.backoff and not self.future.done():
-            self.start_later(left)
-        elif failure is not None:
+            self.start_later(left, failure)
+        else:
             self.end(failure)
 
     def give_up(self) -> None:

@@ -198,9 +198,9 @@ class Sending(LineMember):
             self.tries -= 1  # a try without a route is not counted
             self.start()
 
-    async def _look_and_start(self) -> None:
+    async def _look_and_start(self, failure: BolideError) -> None:
         """Look up the current master, then start the next try. Waits for a slow name server at most `LOOK_PATIENCE` and
-        half of the remaining time."""
+        half of the remaining time. If no time is left, the last `failure` is the outcome."""
         try:
             left = self.deadline - self.producer.loop.time()
             with contextlib.suppress(TimeoutError):
@@ -209,12 +209,15 @@ class Sending(LineMember):
         except BaseException as error:
             self.ended_by(error)
         else:
-            self.start()
+            if self.deadline <= self.producer.loop.time():  # a busy loop woke this task too late
+                self.end(failure)
+            else:
+                self.start()
 
-    def start_later(self, left: float) -> None:
-        self.producer.instance.spawn(self._pause_and_start(left), f"send to {self.topic}")
+    def start_later(self, left: float, failure: BolideError) -> None:
+        self.producer.instance.spawn(self._pause_and_start(left, failure), f"send to {self.topic}")
 
-    async def _pause_and_start(self, left: float) -> None:
+    async def _pause_and_start(self, left: float, failure: BolideError) -> None:
         """Start the next try after a pause. The last pauses are halves of the remaining time,
         so that all of it is used."""
         producer = self.producer
@@ -225,7 +228,7 @@ class Sending(LineMember):
         except BaseException as error:
             self.ended_by(error)
         else:
-            await self._look_and_start()
+            await self._look_and_start(failure)
 
     async def _connect_and_write(self, address: str) -> None:
         try:
@@ -408,13 +411,13 @@ class Sending(LineMember):
         if waits and self.tries_left > 0 and worth_retry(error) and left > 0:
             self.tries_left -= 1
             if looks:
-                instance.spawn(self._look_and_start(), f"send to {self.topic}")
+                instance.spawn(self._look_and_start(error), f"send to {self.topic}")
             else:
                 self.start()
             return True
         if waits and is_passing(error) and self.weak is None and left > producer.backoff and self.pause < math.inf:
             if not self.bound:
-                self.start_later(left)
+                self.start_later(left, error)
                 return True
             if self.retried_in_line(error):
                 return True
