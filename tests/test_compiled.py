@@ -87,6 +87,41 @@ def test_waiting_in_a_handler_is_found() -> None:
     assert waits_in_handlers(text) == [5, 7]
 
 
+def reads_after_none(text: str) -> list[int]:
+    """The lines that read an attribute to which their function assigned None before, without a return between them."""
+    lines = []
+    for function in ast.walk(ast.parse(text)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        uses = [node for node in ast.walk(function) if isinstance(node, ast.Attribute)]
+        bodies = [getattr(node, "body", None) for node in ast.walk(function)]
+        for block in [body for body in bodies if isinstance(body, list)]:
+            if any(isinstance(statement, ast.Return) for statement in block):
+                continue
+            for statement in block:
+                if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)):
+                    continue
+                for target in statement.targets:
+                    name, end = ast.unparse(target), statement.end_lineno or statement.lineno
+                    later = [node for node in uses if ast.unparse(node) == name and node.lineno > end]
+                    first = min(later, key=lambda node: (node.lineno, node.col_offset), default=None)
+                    if statement.value.value is None and first is not None and isinstance(first.ctx, ast.Load):
+                        lines.append(first.lineno)
+    return lines
+
+
+@pytest.mark.parametrize("name", compiled_list())
+def test_compiled_modules_do_not_read_an_attribute_after_they_assigned_none(name: str) -> None:
+    """mypyc assumes that the attribute is still None. If a call between them has set it, the read raises TypeError."""
+    source = BACKEND.parent / "src" / Path(*name.split(".")).with_suffix(".py")
+    assert reads_after_none(source.read_text(encoding="utf-8")) == []
+
+
+def test_reading_after_none_is_found() -> None:
+    text = "def f(self):\n self.a = None\n g()\n if self.a is None:\n  self.b = None\n  return\n h(self.b)\n"
+    assert reads_after_none(text) == [4]
+
+
 @pytest.mark.parametrize("name", compiled_list("NATIVE"))
 def test_kernels_exist_only_in_compiled_builds(name: str) -> None:
     if os.environ.get("BOLIDE_IMPL") == "compiled":

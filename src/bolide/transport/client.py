@@ -297,6 +297,11 @@ class ClientConnection:
             if pending is not None:
                 self._not_answered(pending.began, now)
                 pending.end(None, RequestTimeout(f"{self.address} did not answer within the time allowed"))
+        self._schedule_sweep()
+
+    def _schedule_sweep(self) -> None:
+        # A separate function, because a callback of `_expire` may send a request, which sets `_sweep`: mypyc assumes
+        # that an attribute keeps the None that its function assigned.
         if self._waiting and self._sweep is None:
             self._sweep_at = min([pending.deadline for pending in self._waiting.values()])
             self._sweep = self._loop.call_at(self._sweep_at, self._expire)
