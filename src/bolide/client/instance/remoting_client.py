@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from bolide.client.instance.deadlines import before, no_connection
 from bolide.client.instance.name_servers import NameServers
 from bolide.client.instance.options import ClientOptions
 from bolide.client.instance.troubles import NoNameServer, Troubles
@@ -64,13 +65,7 @@ class RemotingClient:
         `timeout` seconds."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        try:
-            async with asyncio.timeout_at(deadline):
-                connection = await self.pool.get(address)
-        except RequestTimeout:
-            raise
-        except TimeoutError:
-            raise RequestTimeout(f"no connection to {address} within the time allowed") from None
+        connection = await before(deadline, self.pool.get(address), no_connection(address))
         return connection, max(deadline - loop.time(), 0.001)
 
     async def call_on(

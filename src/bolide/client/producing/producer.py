@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Annotated, Final, Self, Unpack
 
+from bolide.client.instance.deadlines import before
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions, Group, NameServers
 from bolide.client.instance.process_id import is_parents
@@ -368,14 +369,8 @@ async def _recall(instance: ClientInstance, group: str, topic: str, handle: str,
     loop = asyncio.get_running_loop()
     deadline = loop.time() + (instance.options.call_timeout if timeout is None else timeout)
     if instance.master_address(broker_name) is None:
-        try:
-            async with asyncio.timeout_at(deadline):
-                await instance.fetch_route(topic)
-        except RequestTimeout:
-            raise
-        except TimeoutError:
-            late = f"the route of topic {topic} was not found within the time allowed: the message was not recalled"
-            raise RequestTimeout(late) from None
+        late = f"the route of topic {topic} was not found within the time allowed: the message was not recalled"
+        await before(deadline, instance.fetch_route(topic), late)
     address = instance.master_address(broker_name)
     if address is None:
         raise ConnectionLost(f"broker {broker_name} has no master now: the message cannot be recalled")

@@ -11,6 +11,7 @@ import contextlib
 import math
 from typing import Any, Final
 
+from bolide.client.instance.deadlines import before, no_connection
 from bolide.client.instance.send_frame import send_frame, send_header
 from bolide.client.messages.errors import NoQueue, SendFailed, TopicNotFound, response_error, worth_retry
 from bolide.client.messages.hooks import RpcCall
@@ -232,8 +233,8 @@ class Sending(LineMember):
 
     async def _connect_and_write(self, address: str) -> None:
         try:
-            async with asyncio.timeout_at(self.deadline):
-                connection = await self.producer.instance.pool.get(address)
+            pool = self.producer.instance.pool
+            connection = await before(self.deadline, pool.get(address), no_connection(address))
             assert self.queue is not None
             if self.lets_pass():
                 return
@@ -242,8 +243,6 @@ class Sending(LineMember):
                 self.line.passed(self)
         except BolideError as error:
             self._failed(error)
-        except TimeoutError:
-            self._failed(RequestTimeout(f"no connection to {address} within the time allowed"))
         except BaseException as error:
             self.ended_by(error)
 
