@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from bolide.client.messages.errors import ResponseError
+from bolide.client.producing.passing_failures import PASSING_CODES
 from bolide.errors import ArgumentError, BolideError, ConfigError, ConnectionLost, RequestTimeout
 from bolide.remoting import codes
 
@@ -14,8 +15,6 @@ T = TypeVar("T")
 
 LASTING_CODES: Final = frozenset({codes.NO_PERMISSION, codes.REQUEST_CODE_NOT_SUPPORTED})
 """Responses that stay the same until someone changes a permission or the server."""
-BUSY_CODES: Final = frozenset({codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.GO_AWAY})
-"""Responses of a server that is overloaded, starts, stops or changes its role."""
 PAUSE_S: Final = 0.5
 
 
@@ -39,6 +38,6 @@ async def repeated(ask: Callable[[], Awaitable[T]], seconds: float) -> T:
             if loop.time() >= end:
                 raise
         except ResponseError as error:
-            if error.code not in BUSY_CODES or loop.time() >= end:
+            if error.code not in PASSING_CODES or loop.time() >= end:
                 raise
         await asyncio.sleep(PAUSE_S)
