@@ -6,7 +6,6 @@ import pytest
 
 from bolide.admin.dead_letters import Resent
 from bolide.admin.redrive import (
-    REDRIVER,
     SLICE,
     Redrive,
     RedriveActive,
@@ -19,8 +18,8 @@ from bolide.cli.messages.dead_letter import resend as verb
 from bolide.client import Message, MessageQueue, Producer
 from bolide.client.messages.errors import TopicNotFound
 from bolide.client.messages.send_result import SendResult
-from bolide.layout.names import DLQ_PREFIX
-from bolide.spark.jobs.redrive import REDRIVER as OF_SPARK
+from bolide.layout.names import DLQ_PREFIX, REDRIVER
+from bolide.spark.jobs.redrive import redrive as spark_redrive
 from bolide.testing.broker import Broker
 from tests.admin.buried import bury, numbered, received
 from tests.client.patient import Admin
@@ -120,4 +119,4 @@ async def test_a_group_without_dead_letters(bolide_broker: Broker) -> None:
 
 def test_spark_stores_its_progress_in_the_same_group() -> None:
     (as_group,) = [each for each in verb.__defaults__ or () if getattr(each, "default", None) == REDRIVER]
-    assert as_group is not None and OF_SPARK == REDRIVER
+    assert as_group is not None and (spark_redrive.__kwdefaults__ or {})["as_group"] == REDRIVER

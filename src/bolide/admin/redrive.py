@@ -19,14 +19,12 @@ from bolide.admin.together import each
 from bolide.client import Producer
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import BolideError, LocalError
-from bolide.layout.names import DLQ_PREFIX
+from bolide.layout.names import DLQ_PREFIX, REDRIVER
 from bolide.remoting import codes
 from bolide.remoting.bodies import base
 from bolide.remoting.bodies.base import decode_answer, encode_body
 from bolide.remoting.bodies.locks import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
 
-REDRIVER: Final = "bolide-redrive"
-"""Default group whose offsets are the progress."""
 SLICE: Final = 32
 """Number of dead letters after which to store the progress. After a kill, up to this many are resent."""
 RENEW_S: Final = 5.0

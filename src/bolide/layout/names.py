@@ -59,6 +59,8 @@ that it creates."""
 TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
 """Its consumer offsets are the progress of the transaction check."""
 TOOLS_GROUP: Final = "TOOLS_CONSUMER"
+REDRIVER: Final = "bolide-redrive"
+"""Default group whose offsets are the progress of resending dead letters."""
 FIRST_GROUPS: Final = (
     TOOLS_GROUP,
     "FILTERSRV_CONSUMER",

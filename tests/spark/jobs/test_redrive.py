@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from bolide.client import Message
+from bolide.layout.names import REDRIVER
 from bolide.spark.errors import DataLost, OptionError
-from bolide.spark.jobs.redrive import REDRIVER, _begin, redrive
+from bolide.spark.jobs.redrive import _begin, redrive
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.last_read import look
 from bolide.spark.source.queues import Offsets, Queue

@@ -22,7 +22,7 @@ from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.cli.terminal.progress import Every
 from bolide.cli.terminal.watch import watched
 from bolide.errors import ArgumentError
-from bolide.layout.names import DLQ_PREFIX
+from bolide.layout.names import DLQ_PREFIX, REDRIVER
 
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
@@ -130,7 +130,7 @@ def resend(
         autocompletion=completions.topics,
     ),
     as_group: str = typer.Option(
-        "bolide-redrive", help="With --all: group whose offsets store the progress.", autocompletion=completions.groups
+        REDRIVER, help="With --all: group whose offsets store the progress.", autocompletion=completions.groups
     ),
     namesrv: str = Namesrv,
     yes: bool = typer.Option(False, "--yes", help="Carry out the plan; without it, only show the plan."),
@@ -245,7 +245,7 @@ async def _interruptible(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     resent = Resent()
-    async with Admin(namesrv) as admin, Producer("bolide-redrive", namesrv) as producer:
+    async with Admin(namesrv) as admin, Producer(REDRIVER, namesrv) as producer:
         return resent, await send(admin, producer, resent, asked.is_set)
 
 

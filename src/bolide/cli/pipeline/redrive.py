@@ -9,7 +9,7 @@ from bolide.cli.contexts.options import Master, Namesrv
 from bolide.cli.pipeline.run import Conf, SourceOption, Where
 from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.cli.terminal.progress import shower
-from bolide.layout.names import DLQ_PREFIX
+from bolide.layout.names import DLQ_PREFIX, REDRIVER
 
 
 def attach(app: typer.Typer) -> None:
@@ -28,7 +28,7 @@ def redrive(
         None, help="Where they go; default: the original topic of each.", autocompletion=completions.topics
     ),
     as_group: str = typer.Option(
-        "bolide-redrive", help="Group whose offsets store the progress.", autocompletion=completions.groups
+        REDRIVER, help="Group whose offsets store the progress.", autocompletion=completions.groups
     ),
     option: list[str] = SourceOption,
     conf: list[str] = Conf,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
-from bolide.layout.names import DLQ_PREFIX
+from bolide.layout.names import DLQ_PREFIX, REDRIVER
 from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.alone import Lease
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SLICE: Final = 50_000
-REDRIVER: Final = "bolide-redrive"
 PLACE: Final = ("broker", "queue_id")
 
 
