@@ -140,6 +140,41 @@ def test_no_files_import_each_other_in_a_circle(folder: str, root: str) -> None:
     assert len(list(order.static_order())) > 30
 
 
+def test_no_packages_import_each_other_in_a_circle() -> None:
+    """Neither sub-packages nor files next to them, at any depth."""
+    imports = imports_of(modules_below(ROOT / "src/bolide", ROOT / "src"))
+    packages = {package for name in imports for package in parents_of(name)}
+    for package in sorted(packages):
+        TopologicalSorter(imports_within(package, imports)).prepare()
+    assert {"bolide", "bolide.broker", "bolide.broker.delay"} <= packages
+
+
+def parents_of(name: str) -> list[str]:
+    """Return the packages that contain a module."""
+    parts = name.split(".")
+    return [".".join(parts[:length]) for length in range(1, len(parts))]
+
+
+def imports_within(package: str, imports: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Return which children of a package import which of its other children."""
+
+    def child_of(name: str) -> str:
+        return name.removeprefix(f"{package}.").partition(".")[0] if name.startswith(f"{package}.") else ""
+
+    found: dict[str, set[str]] = {}
+    for name, imported in imports.items():
+        if child := child_of(name):
+            found.setdefault(child, set()).update({child_of(each) for each in imported} - {child, ""})
+    return found
+
+
+def test_a_circle_of_packages_is_found() -> None:
+    imports = {"a.b.x": {"a.c.x"}, "a.b.y": {"b.b.y"}, "a.c.x": set(), "a.c.y": {"a.b.y"}, "b.b.y": set()}
+    assert imports_within("a", imports) == {"b": {"c"}, "c": {"b"}}
+    with pytest.raises(CycleError):
+        TopologicalSorter(imports_within("a", imports)).prepare()
+
+
 def test_a_circle_is_found() -> None:
     typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from a import c\n"
     order = TopologicalSorter(imports_of({"a.b": typed, "a.c": "import a.b\n"}))
