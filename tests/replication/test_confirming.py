@@ -79,6 +79,17 @@ def test_only_members_count_as_holders() -> None:
     assert not of.late(500)
 
 
+def test_a_slave_that_keeps_up_is_waited_for_before_it_is_a_member() -> None:
+    of = made(frozenset({1}))
+    joining = slave(of, 2, 10, 100)
+    assert of.holds_back(500, 0) == 500
+    sent(joining, 400)
+    assert of.holds_back(600, 2) == 500, "otherwise it would never hold all confirmed bytes under a steady load"
+    sent(joining, 500)
+    assert of.holds_back(600, 3) == 500
+    assert of.sync_set.wanted(3) == {1, 2}
+
+
 def test_a_master_alone_in_the_set_delivers_after_a_while_what_one_machine_holds() -> None:
     of = made(frozenset({1}), needed=2, everybody=False)
     assert of.holds_back(500, 0) == 100
