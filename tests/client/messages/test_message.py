@@ -50,6 +50,9 @@ def test_bodies() -> None:
         (Message("T", b"x", keys=["order 17", "x"]), "contains a space"),
         (Message("T", b"x", delay_level=19), "19"),
         (Message("T", b"x", properties={"a": "é" * 16384}), "32767"),
+        (Message("T", b"x", properties={"a": "b" * 32768}), "32767"),
+        (Message("T", b"x", tags="\udcff"), r"contain '\\udcff', half of a surrogate pair, give Unicode text"),
+        (Message("T", b"x", wait_stored=cast("bool", "no")), r"^wait_stored of a message to T is 'no' .*give True"),
     ],
 )
 def test_properties_that_cannot_travel(message: Message, said: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -61,6 +62,22 @@ async def test_a_message_travels_with_its_properties(broker: ScriptedBroker) -> 
         "a": "b",
     }
     assert len(result.message_id) == 32
+
+
+@pytest.mark.parametrize("method", ["send", "send_many", "send_batch", "send_oneway"])
+@pytest.mark.parametrize("field", [each.name for each in fields(Message) if each.name != "value"])
+async def test_each_method_rejects_a_field_of_another_type_by_name(
+    method: str, field: str, broker: ScriptedBroker
+) -> None:
+    given: dict[str, Any] = {"topic": "T", "body": b"x", field: ["a", 5]}
+    several = method in ("send_many", "send_batch")
+    async with Producer("P", broker.address) as producer:
+        sent = getattr(producer, method)([Message(**given)] if several else Message(**given))
+        (outcome,) = await asyncio.gather(sent, return_exceptions=True)
+    error = outcome[0] if method == "send_many" else outcome
+    assert isinstance(error, MessageRefused), repr(error)
+    rejects_delays = method == "send_batch" and field in ("delay_level", "delay", "deliver_at")
+    assert error.argument == ("messages" if rejects_delays else field)
 
 
 async def test_round_robin_uses_every_queue_and_a_key_only_one(broker: ScriptedBroker) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from bolide.client.messages.arguments import check_count, plain_number, shown
+from bolide.client.messages.arguments import plain_number, shown
 from bolide.client.messages.delayed import delay_property
 from bolide.client.messages.errors import MessageRefused
 from bolide.client.messages.light_queues import queue_list
@@ -47,8 +47,10 @@ def check_body(message: Message, max_body: int = DEFAULT_MAX_MESSAGE_SIZE) -> No
 
 def properties_text(message: Any, unique_id: str) -> str:
     """Return the encoded properties of a message. Raises `MessageRefused` for invalid names or values."""
-    wait = "\x02WAIT\x01true\x02" if message.wait_stored else "\x02WAIT\x01false\x02"
-    parts: list[str] = ["UNIQ_KEY\x01", unique_id, wait]
+    stored = message.wait_stored
+    if stored is not True and stored is not False:
+        raise _wrong(message, "wait_stored", stored, "give True or False")
+    parts: list[str] = ["UNIQ_KEY\x01", unique_id, "\x02WAIT\x01true\x02" if stored else "\x02WAIT\x01false\x02"]
     count = 4  # separators, if names and values contain no such character
     try:
         if message.tags:
@@ -79,7 +81,9 @@ def properties_text(message: Any, unique_id: str) -> str:
             parts.append(delay_property(message.delay, message.deliver_at))
             count += 2
         if message.flag:
-            check_count("flag", message.flag, -MAX_FLAG, MAX_FLAG - 1)
+            flag = plain_number(message.flag)
+            if not isinstance(flag, int) or not -MAX_FLAG <= flag < MAX_FLAG:
+                raise _wrong(message, "flag", message.flag, f"give a whole number from -{MAX_FLAG} to {MAX_FLAG - 1}")
         properties = message.properties
         if type(properties) is not dict or properties:
             for name, value in properties.items():
@@ -94,16 +98,26 @@ def properties_text(message: Any, unique_id: str) -> str:
                 count += 2
         text = "".join(parts)
     except (TypeError, AttributeError):  # from `join`: unlike formatting, it never turns a value into its repr
-        raise caused(_refused_type(message), None) from None
+        raise caused(refused_type(message), None) from None
     if text.count("\x01") + text.count("\x02") != count:
         raise MessageRefused(
             "tags, keys and properties may not hold the characters 0x01 and 0x02, they separate them", "properties"
         )
-    if len(text) > MAX_PROPERTIES_LENGTH // 3 and len(text.encode()) > MAX_PROPERTIES_LENGTH:
+    if len(text) > MAX_PROPERTIES_LENGTH or not text.isascii():
+        _check_encoded(text)
+    return text
+
+
+def _check_encoded(text: str) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        fault = f"tags, keys or properties contain {text[error.start]!r}, half of a surrogate pair, give Unicode text"
+        raise caused(MessageRefused(fault, "properties"), None) from None
+    if size > MAX_PROPERTIES_LENGTH:
         raise MessageRefused(
             f"the properties have more than {MAX_PROPERTIES_LENGTH} bytes, move data into the body", "properties"
         )
-    return text
 
 
 def _joined(keys: Any) -> str:
@@ -124,24 +138,24 @@ def check_delay_level(level: Any) -> None:
         raise MessageRefused(f"delay level {level!r} does not exist, choose 1 to {MAX_DELAY_LEVEL}", "delay_level")
 
 
-def _refused_type(message: Any) -> MessageRefused:
-    """Return the error for a message whose tags, keys or properties are not text."""
+def refused_type(message: Any) -> MessageRefused:
+    """Return the error for a message whose tags, keys, sharding key or properties are not text."""
     texts: list[tuple[str, object]] = [("tags", message.tags), ("sharding_key", message.sharding_key)]
     for argument, text in texts:
         if text and not isinstance(text, str):
-            return _not_text(message, argument, text, "give a str")
+            return _wrong(message, argument, text, "give a str")
     keys: object = message.keys
     if keys and not isinstance(keys, str) and not _all_text(keys):
-        return _not_text(message, "keys", keys, "give a str, or several in a list")
+        return _wrong(message, "keys", keys, "give a str, or several in a list")
     listed: object = message.light_queues
     if listed and not isinstance(listed, str) and not _all_text(listed):
-        return _not_text(message, "light_queues", listed, "give a str, or several in a list")
+        return _wrong(message, "light_queues", listed, "give a str, or several in a list")
     properties: object = message.properties
     if not isinstance(properties, Mapping):
-        return _not_text(message, "properties", properties, "give a dict of str to str")
+        return _wrong(message, "properties", properties, "give a dict of str to str")
     for name, value in properties.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            return _not_text(message, f"properties[{name!r}]", value, "names and values are str")
+            return _wrong(message, f"properties[{name!r}]", value, "names and values are str")
     return MessageRefused(f"the properties of a message to {message.topic} cannot be read", "properties")
 
 
@@ -149,6 +163,6 @@ def _all_text(values: object) -> bool:
     return isinstance(values, Iterable) and all(isinstance(value, str) for value in values)
 
 
-def _not_text(message: Any, argument: str, value: object, allowed: str) -> MessageRefused:
+def _wrong(message: Any, argument: str, value: object, allowed: str) -> MessageRefused:
     fault = f"{argument} of a message to {message.topic} is {shown(value)}, {allowed}"
     return MessageRefused(fault, argument.partition("[")[0])

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from bolide.client.messages.encoding import properties_text
+from bolide.client.messages.encoding import properties_text, refused_type
 from bolide.client.messages.errors import ResponseError
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.message import Message
@@ -219,7 +219,7 @@ class ManySends:
             len(part.entries) < MOST
             and part.size + size <= self._most_bytes
             and part.bound == entry.bound
-            and bool(part.entries[0].message.wait_stored) == bool(entry.message.wait_stored)
+            and part.entries[0].message.wait_stored == entry.message.wait_stored
         )
 
     def _pick(self, message: Any, queues: TopicQueues) -> tuple[MessageQueue, bool]:
@@ -229,6 +229,8 @@ class ManySends:
             namespace = producer.options.namespace
             return bound_queue(self._choice, queues, message, message.topic, namespace), True
         if message.sharding_key:
+            if not isinstance(message.sharding_key, str):
+                raise refused_type(message)
             return queues.queue_for(message.sharding_key), True
         if producer.faults is None:
             return queues.next_queue(), False

@@ -183,7 +183,8 @@ def pack_batch(messages: Sequence[Any], max_body: int, next_id: Callable[[], str
                 "a batch takes neither delays nor retry topics, send such messages one by one", "messages"
             )
         ids.append(next_id())
-        parts.append(BatchMessage(int(message.flag or 0), message.body, properties_text(message, ids[-1]).encode()))
+        properties = properties_text(message, ids[-1]).encode()
+        parts.append(BatchMessage(int(message.flag or 0), message.body, properties))
     body = encode_batch(parts)
     if len(body) > max_body:
         raise MessageRefused(f"the batch has {len(body)} bytes, {max_body} are allowed, make it smaller", "messages")
