@@ -14,7 +14,7 @@ import random
 import ssl
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -60,6 +60,7 @@ class SmallFiles(Protocol):
         """Create a folder and its parents."""
 
 
+@runtime_checkable
 class World(Protocol):
     """The environment of one node or client. Call methods on the loop unless stated otherwise."""
 

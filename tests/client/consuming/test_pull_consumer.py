@@ -100,6 +100,8 @@ async def test_seeking(broker: ScriptedBroker) -> None:
 async def test_assign_and_subscribe_exclude_each_other(broker: ScriptedBroker) -> None:
     async with pull_consumer(broker) as consumer:
         assert await consumer.queues("T") == [Q0, Q1]
+        with pytest.raises(ArgumentError, match="topic"):
+            await consumer.queues("a b")
         await consumer.assign([Q0, Q1])
         assert consumer.assignment() == [Q0, Q1]
         await consumer.assign([Q1])

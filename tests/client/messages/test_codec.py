@@ -54,6 +54,16 @@ def test_values_travel_as_json(choice: CodecChoice, value: Any, body: Any) -> No
     assert read == value and type(read) is type(value)
 
 
+class Unsupported(msgspec.Struct):
+    both: dict[str, int] | dict[str, str]
+
+
+def test_type_that_msgspec_does_not_support_is_rejected_by_name() -> None:
+    with pytest.raises(ArgumentError, match="^codec Unsupported cannot be decoded: Type unions ") as caught:
+        find_codec(Unsupported)
+    assert caught.value.argument == "codec"
+
+
 def test_a_choice_that_is_none() -> None:
     assert find_codec(None) is None
     with pytest.raises(ArgumentError, match='give "json"'):

@@ -80,6 +80,22 @@ async def test_each_method_rejects_a_field_of_another_type_by_name(
     assert error.argument == ("messages" if rejects_delays else field)
 
 
+@pytest.mark.parametrize("method", ["send_many", "send_batch"])
+@pytest.mark.parametrize("messages", [5, "ab", b"ab", {"a": "b"}, Message("T", b"x")])
+async def test_one_value_is_not_accepted_as_messages(method: str, messages: Any, broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        with pytest.raises(ArgumentError, match="^messages is .*, give several in a list$"):
+            await getattr(producer, method)(messages)
+
+
+@pytest.mark.parametrize("topic", ["", "a b"])
+async def test_queues_rejects_an_invalid_topic(topic: str, broker: ScriptedBroker) -> None:
+    """The broker has a template topic, whose queues such a topic would get."""
+    async with Producer("P", broker.address) as producer:
+        with pytest.raises(MessageRefused, match="topic"):
+            await producer.queues(topic)
+
+
 async def test_round_robin_uses_every_queue_and_a_key_only_one(broker: ScriptedBroker) -> None:
     async with Producer("P", broker.address) as producer:
         free = [await producer.send(Message("T", b"x")) for _ in range(4)]

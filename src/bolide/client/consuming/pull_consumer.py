@@ -173,7 +173,8 @@ class PullConsumer(QueueConsumer):
 
     async def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
         """Return all readable queues of a topic. For a light queue (LMQ), `parent` is required. Raises
-        `TopicNotFound`."""
+        `TopicNotFound`, and `ArgumentError` for an invalid name."""
+        check_topic(topic)
         check_parent(topic, parent)
         instance, namespace = self._member.instance, self._member.options.namespace
         if parent:

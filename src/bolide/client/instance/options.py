@@ -14,7 +14,7 @@ from bolide.client.instance.unique_id import default_client_id
 from bolide.client.messages.arguments import check_group, check_method
 from bolide.client.messages.checked import ANY, INTERVAL, Allowed, documented_fields
 from bolide.client.messages.hooks import AclHook, RpcHook, UnitHook
-from bolide.client.messages.namespace import check_namespace
+from bolide.client.messages.namespace import NAMESPACE
 from bolide.errors import ArgumentError
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
@@ -23,8 +23,6 @@ DEFAULT_NAMESRV: Final = ""
 """The name servers of the environment (NAMESRV_ADDR), or 127.0.0.1:9876 without them."""
 
 NAMESRV: Final = Allowed("`host:port`, several in a list or separated by `;`, or an `http://` address")
-NAMESPACE: Final = Allowed("letters, digits, `-` and `_`", lambda name, value: check_namespace(value))
-
 GROUP: Final = Allowed("letters, digits and `%\\|-_`, 127 at most", lambda name, value: check_group(value))
 
 Group = Annotated[str, GROUP("Name of the group.")]

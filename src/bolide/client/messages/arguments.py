@@ -7,9 +7,8 @@ when the argument is given, so that an invalid argument causes neither a hang no
 from __future__ import annotations
 
 import inspect
-import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Final, TypeVar
 
@@ -25,6 +24,10 @@ _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 _ADDRESS: Final = re.compile(r".+:\d+(;.*)?")
 SECRETS: Final = frozenset({"secret_key", "password"})
 """Arguments whose values are not shown in errors."""
+LONGEST: Final = 1e12
+"""Limit of seconds: as milliseconds they fit into the fields of requests."""
+LARGEST: Final = 2**63 - 1
+"""Limit of whole numbers, as in the fields of requests."""
 _known_topics: set[str] = set()
 
 
@@ -74,24 +77,24 @@ def plain_number(value: object) -> int | float | None:
     return float(value) if isinstance(value, Real) else None
 
 
-def check_count(argument: str, value: int, least: int, most: int | None = None, *, off: int | None = None) -> int:
+def check_count(argument: str, value: int, least: int, most: int = LARGEST, *, off: int | None = None) -> int:
     """Return a whole number from `least` to `most`, or `off`, which turns the feature off. Raises `ArgumentError`."""
     number = plain_number(value)
-    if isinstance(number, int):
-        if number == off or (number >= least and (most is None or number <= most)):
-            return number
-    reach = f"of at least {least}" if most is None else f"from {least} to {most}"
+    if isinstance(number, int) and (number == off or least <= number <= most):
+        return number
+    open_ended = most == LARGEST and not (isinstance(number, int) and number > most)
+    reach = f"of at least {least}" if open_ended else f"from {least} to {most}"
     turned_off = "" if off is None else f", or {off} for no limit"
     raise ArgumentError(f"{argument} is {shown(value)}, give a whole number {reach}{turned_off}", argument)
 
 
-def check_seconds(argument: str, value: float, *, zero: bool = False, most: float = math.inf) -> float:
-    """Return a finite number of seconds above 0 (with `zero`, from 0), at most `most`. Raises `ArgumentError`."""
+def check_seconds(argument: str, value: float, *, zero: bool = False, most: float = LONGEST) -> float:
+    """Return a number of seconds above 0 (with `zero`, from 0), at most `most`. Raises `ArgumentError`."""
     number = plain_number(value)
-    if number is not None and math.isfinite(number) and number <= most:
-        if number > 0 or (zero and number == 0):
-            return number
-    reach = f"{'from 0' if zero else 'above 0'}{'' if most == math.inf else f', {most:g} at most'}"
+    if number is not None and (0 < number <= most or (zero and number == 0)):
+        return number
+    open_ended = most == LONGEST and not (number is not None and number > most)
+    reach = f"{'from 0' if zero else 'above 0'}{'' if open_ended else f', {most:g} at most'}"
     raise ArgumentError(f"{argument} is {shown(value)}, give seconds {reach}", argument)
 
 
@@ -100,6 +103,13 @@ def check_text(argument: str, value: object) -> str:
     if not isinstance(value, str):
         seen = f"a {type(value).__name__}" if argument in SECRETS else shown(value)
         raise ArgumentError(f"{argument} is {seen}, give a str", argument)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        half = value[error.start]
+        raise ArgumentError(
+            f"{argument} contains {half!r}, half of a surrogate pair, give Unicode text", argument
+        ) from None
     return value
 
 
@@ -148,9 +158,9 @@ def check_queues(argument: str, queues: Iterable[MessageQueue]) -> list[MessageQ
 
 
 def check_several(argument: str, values: Iterable[T]) -> Iterable[T]:
-    """Return the values, which the caller checks one by one. Raises `ArgumentError` for a single value."""
+    """Return the values, which the caller checks one by one. Raises `ArgumentError` for a single value or a dict."""
     given: object = values
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
         raise ArgumentError(f"{argument} is {shown(values)}, give several in a list", argument)
     return values
 

@@ -319,7 +319,9 @@ def _check_of_type(kind: Any) -> Check | None:
         return partial(_several, check_of(parts[0]), tuple if origin is tuple else list, words)
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
         return partial(_mapping, check_of(parts[0]), check_of(parts[1]))
-    if kind is Any or not isinstance(kind, type) or is_typeddict(kind) or getattr(kind, "_is_protocol", False):
+    if kind is Any or not isinstance(kind, type) or is_typeddict(kind):
+        return None
+    if getattr(kind, "_is_protocol", False) and not getattr(kind, "_is_runtime_protocol", False):
         return None
     return partial(_object, kind)
 

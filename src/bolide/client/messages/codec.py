@@ -59,7 +59,7 @@ CodecsByTopic = CodecChoice | Mapping[str, CodecChoice]
 
 class JsonCodec:
     """JSON codec that uses msgspec. `kind` is the type of the decoded values; bodies are checked against it. The
-    default allows any JSON."""
+    default allows any JSON. Raises `TypeError` for a type that msgspec does not support."""
 
     def __init__(self, kind: Any = Any) -> None:
         self.kind = kind
@@ -123,7 +123,10 @@ def find_codec(choice: CodecChoice) -> Codec | None:
         # The user cannot have a pydantic model without having imported pydantic.
         pydantic = sys.modules.get("pydantic")
         model = pydantic is not None and issubclass(choice, pydantic.BaseModel)
-        return PydanticCodec(choice) if model else JsonCodec(choice)
+        try:
+            return PydanticCodec(choice) if model else JsonCodec(choice)
+        except TypeError as error:
+            raise ArgumentError(f"codec {choice.__name__} cannot be decoded: {error}", "codec") from error
     if not isinstance(choice, Codec):
         raise ArgumentError(
             f'codec {choice!r} has no encode and decode, give "json", a type, or an object with both', "codec"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from bolide.client.messages.arguments import check_text
-from bolide.client.messages.checked import checked_constructor
+from bolide.client.messages.checked import Allowed, checked_constructor
 from bolide.client.messages.hooks import RpcCall
 from bolide.errors import ArgumentError
 from bolide.layout.names import (
@@ -38,6 +38,9 @@ def check_namespace(namespace: str) -> str:
             f"namespace {namespace!r} is invalid, only letters, digits, - and _ are allowed", "namespace"
         )
     return namespace
+
+
+NAMESPACE: Final = Allowed("letters, digits, `-` and `_`", lambda name, value: check_namespace(value))
 
 
 def with_namespace(namespace: str, name: str) -> str:
@@ -75,7 +78,7 @@ def _parted(name: str) -> tuple[str, str]:
 class NamespaceHook:
     """Adds the namespace to every request, for RocketMQ's proxy: Java's setNamespaceV2."""
 
-    namespace: str
+    namespace: Annotated[str, NAMESPACE]
 
     def before(self, call: RpcCall) -> None:
         """Add the two fields."""

@@ -18,7 +18,7 @@ from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, Conne
 from bolide.client.instance.process_id import is_parents
 from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unclosed import Closeable
-from bolide.client.messages.arguments import check_several
+from bolide.client.messages.arguments import check_several, check_topic
 from bolide.client.messages.checked import ANY, FROM_ONE, FROM_ZERO, SECONDS, Allowed, checked_methods, documented
 from bolide.client.messages.codec import CodecsByTopic, codec_of, find_codecs
 from bolide.client.messages.errors import ClientStateError, MessageRefused
@@ -355,7 +355,9 @@ class Producer(Closeable):
             self._announced.add(topic)
 
     async def queues(self, topic: str) -> list[MessageQueue]:
-        """Return the queues of a topic that messages can be sent to. Raises `TopicNotFound`."""
+        """Return the queues of a topic that messages can be sent to. Raises `TopicNotFound`, and `MessageRefused` for
+        an invalid name."""
+        check_topic(topic)
         sender = self._sender
         return list((await sender.routes.load(sender.instance, with_namespace(sender.options.namespace, topic))).queues)
 

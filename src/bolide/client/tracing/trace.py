@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from bolide.client.messages.checked import checked
 from bolide.client.messages.send_result import DEFAULT_REGION
 from bolide.errors import ProtocolError
 from bolide.layout.words import split_keys
@@ -98,6 +99,7 @@ def _fields(context: TraceContext, bean: TraceBean) -> tuple[str, ...]:
     )
 
 
+@checked
 def decode_trace(text: str) -> list[TraceContext]:
     """Return the steps in the body of a trace message, one per line. Skips unknown kinds.
 
