@@ -14,6 +14,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from bolide import admin, client
+from bolide.admin import blocking as admin_blocking
 from bolide.client import ArgumentError, UnexpectedArgument, blocking
 from bolide.client.messages.checked import ONCE_PER_MESSAGE, check_of
 from bolide.errors import BolideError
@@ -133,8 +134,8 @@ def test_wrong_values_are_rejected_in_one_sentence(make: Callable[[], Any], text
     ("given", "text"),
     [
         ({"filter_type": "zz"}, "filter_type is 'zz' (str), give one of SINGLE_TAG, MULTI_TAG"),
-        ({"queues": 0}, "queues is 0, give a whole number of at least 1"),
-        ({"queues": -3}, "queues is -3, give a whole number of at least 1"),
+        ({"queues": 0}, "queues is 0, give a whole number from 1 to 65536"),
+        ({"queues": 65_537}, "queues is 65537, give a whole number from 1 to 65536"),
         ({"perm": 99}, "perm is 99, give a whole number from 0 to 7"),
         (
             {"queues": 4, "read_queues": 8},
@@ -146,6 +147,63 @@ def test_topics_are_not_created_with_wrong_settings(given: dict[str, Any], text:
     with pytest.raises(ArgumentError) as caught:
         call(admin.Admin("a:1").create_topic, "T", **given)
     assert str(caught.value) == text
+
+
+KIND_AND_NAME = "give * or a kind and a name, such as Topic:orders, Group:bill* or Cluster:*"
+ACTION_NAMES = "give one of All, Pub, Sub, Create, Update, Delete, Get, List"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "text"),
+    [
+        ("create_user", ("u", "p", {"user_type": "Root"}), "user_type is 'Root' (str), give one of Super, Normal"),
+        ("update_user", ("u", {"user_type": "Root"}), "user_type is 'Root' (str), give one of Super, Normal"),
+        (
+            "update_user",
+            ("u", {"user_status": "disabled"}),
+            "user_status is 'disabled' (str), give one of enable, disable",
+        ),
+        ("put_policy", ("u", "Topic:T", ["Pub", "Read"], {}), f"actions is 'Read' (str), {ACTION_NAMES}"),
+        ("put_policy", ("u", "Topic:T", "Pub", {}), "actions is 'Pub' (str), give several in a list"),
+        ("put_policy", ("u", "Queue:T", ["Pub"], {}), f"resource is 'Queue:T' (str), {KIND_AND_NAME}"),
+        ("delete_policy", ("u", "Queue:T", {}), f"resource is 'Queue:T' (str), {KIND_AND_NAME}"),
+        ("delete_policy", ("u", "", {}), f"resource is '' (str), {KIND_AND_NAME}"),
+        ("delete_policy", ("u", "*", {"policy_type": "x"}), "policy_type is 'x' (str), give one of Custom, Default"),
+        ("create_group", ("a b", {}), "group 'a b' is invalid, only letters, digits and %|-_ are allowed"),
+        ("create_group", ("G", {"retry_queues": -1}), "retry_queues is -1, give a whole number from 0 to 65536"),
+        ("create_group", ("G", {"retry_max_times": -2}), "retry_max_times is -2, give a whole number of at least -1"),
+        (
+            "message_by_offset_id",
+            ("x", {}),
+            "'x' is not an offset message id, which has 32 or 56 hex digits",
+        ),
+        (
+            "topic_config_at",
+            ("", "T", {}),
+            "address: '' is not an address, write host:port with a port from 1 to 65535",
+        ),
+        (
+            "members",
+            ("b", {"controllers": "a:1;b"}),
+            "controllers: 'b' is not an address, write host:port with a port from 1 to 65535",
+        ),
+    ],
+)
+def test_admin_rejects_wrong_values_by_name(name: str, given: tuple[Any, ...], text: str) -> None:
+    """A broker ignores most of them, or uses a default."""
+    *arguments, named = given
+    with pytest.raises(ArgumentError) as caught:
+        call(getattr(admin.Admin("a:1"), name), *arguments, **named)
+    assert str(caught.value) == text
+    assert caught.value.argument == re.split(r"\W", text)[0] or name == "message_by_offset_id"
+
+
+def test_admin_rejects_a_namespace_which_it_would_not_apply() -> None:
+    for kind in (admin.Admin, admin_blocking.Admin):
+        with pytest.raises(ArgumentError, match="^namespace is 'team', but .*: leave it out, and write ") as no:
+            kind(namespace="team")
+        assert no.value.argument == "namespace"
+        kind(namespace="")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from bolide.client import DamagedMessage, Message, MessageQueue, ResponseError
-from bolide.layout.errors import MessageIdError
+from bolide.client import ArgumentError, DamagedMessage, Message, MessageQueue, ResponseError
 from bolide.layout.message_id import encode_host, offset_message_id
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_request, make_response
@@ -49,7 +48,7 @@ async def test_missing_message_is_none(bolide_broker: Broker) -> None:
         assert (
             await admin.messages_at(MessageQueue(TOPIC, result.queue.broker_name, 1 - result.queue.queue_id), 0) == []
         )
-        with pytest.raises(MessageIdError):
+        with pytest.raises(ArgumentError):
             await admin.message_by_offset_id("x")
 
 

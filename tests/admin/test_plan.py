@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from bolide.admin.declared import Declared, DeclaredBroker, DeclaredGroup, DeclaredTopic, DeclaredUser
+from bolide.admin.declared import (
+    Declared,
+    DeclaredBroker,
+    DeclaredGroup,
+    DeclaredTopic,
+    DeclaredUser,
+    decode_declared,
+)
 from bolide.admin.plan import PlannedChange, PlanRefused, carry_out, orders_after, plan
 from bolide.client import NoQueue, ResponseError
-from bolide.errors import ConnectionLost
+from bolide.errors import ConfigError, ConnectionLost
 from bolide.remoting import codes
 from bolide.testing.broker import Broker
 from tests.admin.failing_requests import FailingAdmin
@@ -18,6 +27,22 @@ ORDERED = DeclaredTopic(4, 4, order=True)
 def of(**brokers: DeclaredBroker) -> Declared:
     """A document."""
     return Declared(1, brokers)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"topics": {"t": {"readQueueNums": 4, "writeQueueNums": 4, "topicFilterType": "TAG"}}},
+        {"users": {"u": {"userType": "Root"}}},
+        {"users": {"u": {"userStatus": "disabled"}}},
+        {"policies": {"u": {"Topic:t": {"actions": ["Pub", "Read"]}}}},
+        {"policies": {"u": {"Topic:t": {"actions": ["Pub"], "decision": "Reject"}}}},
+    ],
+)
+def test_unknown_name_is_rejected(section: dict[str, Any]) -> None:
+    """A broker would use a default for most of them."""
+    with pytest.raises(ConfigError, match=r"^all.json is not .* matching regex .*`\$.brokers"):
+        decode_declared({"bolide": 1, "brokers": {"a": section}}, "all.json")
 
 
 def test_plan_deletes_only_with_prune_and_last() -> None:

@@ -7,13 +7,38 @@ like any other request.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, Final
 
-from bolide.access.policies import USER_PREFIX, AclInfo, EntryInfo, PolicyInfo
-from bolide.access.users import UserInfo
+from bolide.access.policies import USER_PREFIX, AclInfo, EntryInfo, PolicyInfo, PolicyType, Resource
+from bolide.access.users import UserInfo, UserStatus, UserType
 from bolide.admin.calls import AdminCalls, ext_of
-from bolide.client.messages.checked import checked_methods
+from bolide.client.messages.arguments import shown
+from bolide.client.messages.checked import Allowed, checked_methods, one_of, several
+from bolide.errors import ArgumentError
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer, encode_body
+from bolide.remoting.request_access import Action
+
+# Brokers treat an unknown type as Normal and an unknown status as enabled, and ignore unknown actions and resources.
+USER_TYPES: Final = [each.text for each in UserType]
+USER_STATUSES: Final = [each.text for each in UserStatus]
+ACTIONS: Final = [each.name.capitalize() for each in Action if each is not Action.ANY]
+USER_TYPE: Final = Allowed("Super, Normal", one_of(*USER_TYPES))
+USER_STATUS: Final = Allowed("enable, disable", one_of(*USER_STATUSES))
+POLICY_TYPE: Final = Allowed("Custom, Default", one_of(*(each.name.capitalize() for each in PolicyType)))
+SOME_ACTIONS: Final = Allowed("All, Pub, Sub, Create, Update, Delete, Get, List", several(one_of(*ACTIONS)))
+
+
+def _resource(name: str, value: object) -> str:
+    if not isinstance(value, str) or Resource.parse(value) is None:
+        raise ArgumentError(
+            f"{name} is {shown(value)}, give * or a kind and a name, such as Topic:orders, Group:bill* or Cluster:*",
+            name,
+        )
+    return value
+
+
+RESOURCE: Final = Allowed("`*`, `Topic:name`, `Group:prefix*`, `Cluster:*`", _resource)
 
 
 @checked_methods
@@ -39,7 +64,12 @@ class AccessCalls(AdminCalls):
         return None
 
     async def create_user(
-        self, name: str, password: str, *, user_type: str = "Normal", cluster: str | None = None
+        self,
+        name: str,
+        password: str,
+        *,
+        user_type: Annotated[str, USER_TYPE] = "Normal",
+        cluster: str | None = None,
     ) -> list[str]:
         """Create a user, ``Super`` or ``Normal``, on all masters, or only in `cluster`. Return the broker names."""
         info = UserInfo(name, password, user_type)
@@ -50,8 +80,8 @@ class AccessCalls(AdminCalls):
         name: str,
         *,
         password: str | None = None,
-        user_type: str | None = None,
-        user_status: str | None = None,
+        user_type: Annotated[str | None, USER_TYPE] = None,
+        user_status: Annotated[str | None, USER_STATUS] = None,
         cluster: str | None = None,
     ) -> list[str]:
         """Change a user's password, type or status (``enable`` or ``disable``) if given. Return the broker names."""
@@ -76,15 +106,15 @@ class AccessCalls(AdminCalls):
     async def put_policy(
         self,
         user: str,
-        resource: str,
-        actions: Sequence[str],
+        resource: Annotated[str, RESOURCE],
+        actions: Annotated[Sequence[str], SOME_ACTIONS],
         *,
         allow: bool = True,
         source_ips: Sequence[str] = (),
         cluster: str | None = None,
     ) -> list[str]:
-        """Allow or deny a user `actions` (``Pub``, ``Sub``, ``Create``, ``Update``, ``Delete``, ``Get``, ``List``) on a
-        `resource` (``Topic:orders``, ``Group:bill*``, ``Cluster:*``). Return the broker names.
+        """Allow or deny a user `actions` (``Pub``, ``Sub``, ``Create``, ``Update``, ``Delete``, ``Get``, ``List``,
+        ``All``) on a `resource` (``Topic:orders``, ``Group:bill*``, ``Cluster:*``). Return the broker names.
 
         Replaces the user's entry for the resource.
         """
@@ -96,7 +126,12 @@ class AccessCalls(AdminCalls):
         )
 
     async def delete_policy(
-        self, user: str, resource: str | None = None, *, policy_type: str = "Custom", cluster: str | None = None
+        self,
+        user: str,
+        resource: Annotated[str | None, RESOURCE] = None,
+        *,
+        policy_type: Annotated[str, POLICY_TYPE] = "Custom",
+        cluster: str | None = None,
     ) -> list[str]:
         """Delete a user's entry for a resource, or all entries if `resource` is None. Return the broker names."""
         ext = ext_of(subject=USER_PREFIX + user, policyType=policy_type, resource=resource)

@@ -362,7 +362,7 @@ class Admin:
 
     def message_by_offset_id(self, offset_message_id: str) -> ReceivedMessage | None:
         """Return the message with a broker's id from the broker at the address in the id, or None if it is deleted.
-        Raises `MessageIdError`."""
+        Raises `ArgumentError` for another id."""
         return self._loop.run(lambda: self._native.message_by_offset_id(offset_message_id))
 
     def message_by_unique_id(self, topic: str, message_id: str) -> ReceivedMessage | None:
@@ -520,8 +520,8 @@ class Admin:
         source_ips: Sequence[str] = (),
         cluster: str | None = None,
     ) -> list[str]:
-        """Allow or deny a user `actions` (``Pub``, ``Sub``, ``Create``, ``Update``, ``Delete``, ``Get``, ``List``) on a
-        `resource` (``Topic:orders``, ``Group:bill*``, ``Cluster:*``). Return the broker names.
+        """Allow or deny a user `actions` (``Pub``, ``Sub``, ``Create``, ``Update``, ``Delete``, ``Get``, ``List``,
+        ``All``) on a `resource` (``Topic:orders``, ``Group:bill*``, ``Cluster:*``). Return the broker names.
 
         Replaces the user's entry for the resource.
         """

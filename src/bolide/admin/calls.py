@@ -5,25 +5,44 @@ The module of each noun contains a subclass; `bolide.admin.client.Admin` combine
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from types import TracebackType
-from typing import Annotated, Any, Self, TypeVar, Unpack
+from typing import Annotated, Any, Final, Self, TypeVar, Unpack
 
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import DEFAULT_NAMESRV, ClientOptions, ConnectionOptions, NameServers
 from bolide.client.instance.process_id import is_parents
 from bolide.client.instance.unclosed import Closeable
-from bolide.client.messages.checked import SECONDS
+from bolide.client.messages.arguments import check_text
+from bolide.client.messages.checked import SECONDS, Allowed
 from bolide.client.messages.errors import ClientStateError, NoQueue
 from bolide.client.messages.queue import MessageQueue
-from bolide.errors import BolideError
+from bolide.errors import ArgumentError, BolideError, ConfigError
 from bolide.layout.names import MASTER_ID
 from bolide.remoting import codes
 from bolide.remoting.bodies import base
 from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.route import ClusterInfo
 from bolide.remoting.command import Command
+from bolide.transport.address import split_address, split_addresses
 
 T = TypeVar("T")
+
+
+def _valid(split: Callable[[str], object], name: str, value: object) -> str:
+    text = check_text(name, value)
+    try:
+        split(text)
+    except ConfigError as error:
+        raise ArgumentError(f"{name}: {error}", name) from None
+    return text
+
+
+ADDRESS: Final = Allowed("`host:port`", partial(_valid, split_address))
+CONTROLLERS: Final = Allowed(
+    "`host:port;host:port`", partial(_valid, lambda text: split_addresses(text) if text else None)
+)
 
 
 class AdminCalls(Closeable):
@@ -40,6 +59,13 @@ class AdminCalls(Closeable):
         **connection: Unpack[ConnectionOptions],
     ) -> None:
         """Does not connect before `start`. Raises `ArgumentError`, which names the argument, if one is invalid."""
+        namespace = connection.get("namespace")
+        if namespace:
+            raise ArgumentError(
+                f"namespace is {namespace!r}, but an admin object uses whole names: leave it out, and write"
+                f" {namespace}%topic",
+                "namespace",
+            )
         self._timeout = timeout
         self._options = ClientOptions.of(namesrv, **connection)
         self._instance: ClientInstance | None = None

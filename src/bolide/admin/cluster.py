@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from bolide.admin.calls import AdminCalls, ext_of, masters_of
+from bolide.admin.calls import CONTROLLERS, AdminCalls, ext_of, masters_of
 from bolide.admin.together import each
 from bolide.client.messages.checked import FROM_ZERO, checked_methods
 from bolide.client.messages.errors import NoQueue, ResponseError
@@ -195,7 +195,7 @@ class ClusterCalls(AdminCalls):
         pairs = (entry.rpartition("=") for entry in told.split())
         return {slave: int(lag) for slave, _, lag in pairs if lag.isdecimal()}
 
-    async def members(self, broker: str, controllers: str = "") -> list[MemberRow]:
+    async def members(self, broker: str, controllers: Annotated[str, CONTROLLERS] = "") -> list[MemberRow]:
         """Return the brokers of a set, sorted by their ids at its controller.
 
         `controllers` is ``host:port;host:port``; the default is the controllerAddr of a broker of the set. Raises
@@ -218,7 +218,7 @@ class ClusterCalls(AdminCalls):
         ]  # fmt: skip
         return sorted(rows, key=lambda row: row.broker_id)
 
-    async def members_of_sets(self, broker: str = "", controllers: str = "") -> list[MemberRow]:
+    async def members_of_sets(self, broker: str = "", controllers: Annotated[str, CONTROLLERS] = "") -> list[MemberRow]:
         """Return the brokers of one set, or of all registered sets under a controller.
 
         Raises `NoQueue` if the set `broker` does not exist.
@@ -232,7 +232,7 @@ class ClusterCalls(AdminCalls):
         return rows
 
     async def switch_master(
-        self, broker: str, to: Annotated[int, FROM_ZERO], controllers: str = ""
+        self, broker: str, to: Annotated[int, FROM_ZERO], controllers: Annotated[str, CONTROLLERS] = ""
     ) -> int:
         """Make the in-sync member `to` the master: a planned election. Return the new epoch.
 
@@ -247,7 +247,7 @@ class ClusterCalls(AdminCalls):
         return decode_header(answer, ElectMasterResponseHeader).master_epoch or 0
 
     async def forget_member(
-        self, broker: str, broker_id: Annotated[int, FROM_ZERO], controllers: str = ""
+        self, broker: str, broker_id: Annotated[int, FROM_ZERO], controllers: Annotated[str, CONTROLLERS] = ""
     ) -> None:
         """Remove a stopped replica from the controllers. Raises `ResponseError` while it is alive."""
         controller = await self._leading(broker, controllers)

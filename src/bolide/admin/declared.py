@@ -7,15 +7,18 @@ The document contains neither volatile data nor passwords, and uses RocketMQ's n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
 from bolide.access.policies import USER_PREFIX, AclInfo
 from bolide.access.users import UserInfo
+from bolide.admin.access import ACTIONS, USER_STATUSES, USER_TYPES
 from bolide.admin.client import Admin
 from bolide.client.messages.errors import ResponseError
 from bolide.errors import ConfigError
+from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.names import (
     DLQ_PREFIX,
     RETRY_PREFIX,
@@ -26,7 +29,7 @@ from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
 from bolide.remoting.bodies.groups import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from bolide.remoting.bodies.offsets import ConsumerOffsetSerializeWrapper
-from bolide.remoting.bodies.topics import TopicConfig, TopicConfigSerializeWrapper, TopicList
+from bolide.remoting.bodies.topics import TopicConfig, TopicConfigSerializeWrapper, TopicFilterType, TopicList
 
 VERSION: Final = 1
 """Version of the document's format."""
@@ -37,7 +40,13 @@ DEFAULT: Final = "Default "
 """Prefix of the resource of an entry in the default policy."""
 
 T = TypeVar("T")
-Count = Annotated[int, msgspec.Meta(ge=0, le=65_536)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_QUEUES)]
+
+
+def _one_of(names: Iterable[str]) -> msgspec.Meta:
+    return msgspec.Meta(pattern=f"^({'|'.join(names)})$")
+
+
 
 
 class Declaration(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
@@ -51,7 +60,7 @@ class DeclaredTopic(Declaration, frozen=True):
     write_queue_nums: Count
     perm: Annotated[int, msgspec.Meta(ge=0, le=7)] = 6
     order: bool = False
-    topic_filter_type: str = "SINGLE_TAG"
+    topic_filter_type: Annotated[str, _one_of(TopicFilterType.__members__)] = "SINGLE_TAG"
     topic_sys_flag: int = 0
     attributes: dict[str, str] = {}
 
@@ -74,15 +83,15 @@ class DeclaredGroup(Declaration, frozen=True):
 class DeclaredUser(Declaration, frozen=True):
     """A user, without the password."""
 
-    user_type: str = "Normal"
-    user_status: str = "enable"
+    user_type: Annotated[str, _one_of(USER_TYPES)] = "Normal"
+    user_status: Annotated[str, _one_of(USER_STATUSES)] = "enable"
 
 
 class DeclaredEntry(Declaration, frozen=True):
     """Actions on a resource that a user is allowed or denied."""
 
-    actions: list[str]
-    decision: str = "Allow"
+    actions: list[Annotated[str, _one_of(ACTIONS)]]
+    decision: Annotated[str, _one_of(("Allow", "Deny"))] = "Allow"
     source_ips: list[str] = []
 
 

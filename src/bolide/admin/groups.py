@@ -5,17 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Annotated, Final
 
 import msgspec
 
 from bolide.admin.calls import AdminCalls, ext_of, queue_from
 from bolide.admin.together import each
-from bolide.client.messages.arguments import check_topic
-from bolide.client.messages.checked import checked_methods
+from bolide.client.instance.options import GROUP
+from bolide.client.messages.arguments import check_count
+from bolide.client.messages.checked import Allowed, checked_methods
 from bolide.client.messages.errors import ResponseError, TopicNotFound
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import BolideError
+from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.names import RETRY_PREFIX, is_predefined_group
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer, encode_body
@@ -31,6 +34,8 @@ from bolide.remoting.bodies.groups import SubscriptionGroupConfig, SubscriptionG
 from bolide.remoting.bodies.running import ConsumerRunningInfo
 from bolide.remoting.bodies.stats import ConsumeStats, ConsumeStatsList, QueryConsumeTimeSpanBody, QueueTimeSpan
 
+RETRIES: Final = Allowed("from 0; -1: none", partial(check_count, least=-1))
+RETRY_QUEUES: Final = Allowed("0 to 65536", partial(check_count, least=0, most=MAX_QUEUES))
 AT_ONCE: Final = 8
 """Maximum number of groups, or of members of a group, queried at the same time."""
 ABSENT_CODES: Final = frozenset(
@@ -88,10 +93,10 @@ class GroupCalls(AdminCalls):
 
     async def create_group(
         self,
-        group: str,
+        group: Annotated[str, GROUP],
         *,
-        retry_max_times: int | None = None,
-        retry_queues: int | None = None,
+        retry_max_times: Annotated[int | None, RETRIES] = None,
+        retry_queues: Annotated[int | None, RETRY_QUEUES] = None,
         consume_enable: bool | None = None,
         broadcast_enable: bool | None = None,
         orderly: bool | None = None,
@@ -103,7 +108,6 @@ class GroupCalls(AdminCalls):
         Omitted settings stay unchanged. A new group has RocketMQ's defaults: 16 redeliveries, one retry queue,
         consuming and broadcasting enabled, not orderly.
         """
-        check_topic(group)
         changes = {
             "retry_max_times": retry_max_times,
             "retry_queue_nums": retry_queues,

@@ -13,7 +13,7 @@ from bolide.client.messages.moment import Moment, moment_ms
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage, intact_message, received_messages
 from bolide.client.messages.subscription import subscription
-from bolide.errors import BolideError
+from bolide.errors import ArgumentError, BolideError
 from bolide.layout.errors import MessageIdError, RecordError
 from bolide.layout.limits import MAX_FOUND
 from bolide.layout.message_id import decode_offset_message_id
@@ -74,8 +74,11 @@ class MessageCalls(AdminCalls):
 
     async def message_by_offset_id(self, offset_message_id: str) -> ReceivedMessage | None:
         """Return the message with a broker's id from the broker at the address in the id, or None if it is deleted.
-        Raises `MessageIdError`."""
-        host, port, offset = decode_offset_message_id(offset_message_id)
+        Raises `ArgumentError` for another id."""
+        try:
+            host, port, offset = decode_offset_message_id(offset_message_id)
+        except MessageIdError as error:
+            raise ArgumentError(str(error), "offset_message_id") from None
         return await self._view(f"{host}:{port}", "", offset)
 
     async def _view(self, address: str, broker_name: str, offset: int) -> ReceivedMessage | None:

@@ -6,17 +6,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final
 
 import msgspec
 
-from bolide.admin.calls import AdminCalls, ext_of, queue_from
+from bolide.admin.calls import ADDRESS, AdminCalls, ext_of, queue_from
 from bolide.admin.transient import is_transient
 from bolide.client.instance.routes import TopicRoute
-from bolide.client.messages.arguments import check_topic, shown
-from bolide.client.messages.checked import FROM_ONE, PERMISSION, Allowed, checked_methods
+from bolide.client.messages.arguments import check_count, check_topic
+from bolide.client.messages.checked import PERMISSION, Allowed, checked_methods, one_of
 from bolide.client.messages.queue import MessageQueue
 from bolide.errors import ArgumentError, BolideError, RequestTimeout
+from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.names import AUTO_CREATE_TOPIC, is_system_topic
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import decode_answer
@@ -37,13 +39,8 @@ NEW_QUEUES: Final = 8
 """Default number of queues of a new topic."""
 
 
-def _filter_type(name: str, value: object) -> str:
-    if not isinstance(value, str) or value not in TopicFilterType.__members__:
-        raise ArgumentError(f"{name} is {shown(value)}, give one of {', '.join(TopicFilterType.__members__)}", name)
-    return value
-
-
-FILTER_TYPE: Final = Allowed("SINGLE_TAG, MULTI_TAG", _filter_type)
+QUEUES: Final = Allowed("1 to 65536", partial(check_count, least=1, most=MAX_QUEUES))
+FILTER_TYPE: Final = Allowed("SINGLE_TAG, MULTI_TAG", one_of(*TopicFilterType.__members__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +62,9 @@ class TopicCalls(AdminCalls):
         self,
         topic: str,
         *,
-        queues: Annotated[int | None, FROM_ONE] = None,
-        read_queues: Annotated[int | None, FROM_ONE] = None,
-        write_queues: Annotated[int | None, FROM_ONE] = None,
+        queues: Annotated[int | None, QUEUES] = None,
+        read_queues: Annotated[int | None, QUEUES] = None,
+        write_queues: Annotated[int | None, QUEUES] = None,
         perm: Annotated[int | None, PERMISSION] = None,
         order: bool | None = None,
         filter_type: Annotated[str | None, FILTER_TYPE] = None,
@@ -117,7 +114,7 @@ class TopicCalls(AdminCalls):
             await self._wait_for_route(topic, set(masters))
         return sorted(masters)
 
-    async def topic_config_at(self, address: str, topic: str) -> TopicConfig | None:
+    async def topic_config_at(self, address: Annotated[str, ADDRESS], topic: str) -> TopicConfig | None:
         """Return the settings of a topic at one broker, or None if the broker does not have it."""
         accept = (codes.SUCCESS, codes.TOPIC_NOT_EXIST, codes.REQUEST_CODE_NOT_SUPPORTED)
         answer = await self.ask(address, codes.GET_TOPIC_CONFIG, ext_of(topic=topic), accept=accept)

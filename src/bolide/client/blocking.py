@@ -229,7 +229,8 @@ class Producer:
         self._loop.run(lambda: self._native.reply_to(request, body, timeout))
 
     def queues(self, topic: str) -> list[MessageQueue]:
-        """Return the queues of a topic that messages can be sent to. Raises `TopicNotFound`."""
+        """Return the queues of a topic that messages can be sent to. Raises `TopicNotFound`, and `MessageRefused` for
+        an invalid name."""
         return self._loop.run(lambda: self._native.queues(topic))
 
 
@@ -681,7 +682,7 @@ class PullConsumer:
 
     def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
         """Return all readable queues of a topic. For a light queue (LMQ), `parent` is required. Raises
-        `TopicNotFound`."""
+        `TopicNotFound`, and `ArgumentError` for an invalid name."""
         return self._loop.run(lambda: self._native.queues(topic, parent=parent))
 
     def poll(self, timeout: float = 5.0, max_messages: int = 32) -> list[ReceivedMessage]:

@@ -18,5 +18,7 @@ INT16_MAX: Final = 32767
 """Maximum of any other length that is stored as a signed int16."""
 DEFAULT_MAX_MESSAGE_SIZE: Final = 4 * 1024 * 1024
 """Default maximum length of a body in bytes, for brokers (maxMessageSize) and clients."""
+MAX_QUEUES: Final = 65_536
+"""Maximum number of queues of a topic. Java has no limit. A route and an offset table of this size are harmless."""
 MAX_FOUND: Final = 64
 """Default maximum number of messages that a broker returns for one key (maxMsgsNumBatch)."""

@@ -16,7 +16,7 @@ LZ4: Final = 1
 ZSTD: Final = 2
 ZLIB: Final = 3
 LEGACY_ZLIB: Final = 0
-NAMES: Final[dict[str, int]] = {"LZ4": LZ4, "ZSTD": ZSTD, "ZLIB": ZLIB}
+NAMES: Final[dict[str, int]] = {"ZLIB": ZLIB, "LZ4": LZ4, "ZSTD": ZSTD}
 
 COMPRESSED_FLAG: Final = 0x1
 TYPE_MASK: Final = 0x700

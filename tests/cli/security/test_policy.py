@@ -43,4 +43,5 @@ def test_invalid_policy_command_is_reported(admin: Signed) -> None:
     assert "exclude each other" in admin("policy", "change", "bob", "*", *both, code=2)
     for verb, words in (("change", ["--deny"]), ("delete", ["--yes"])):
         assert "bob has no policy for Topic:none" in admin("policy", verb, "bob", "Topic:none", *words, code=1)
-    assert "The resource is null" in admin("policy", "create", "bob", "Nonsense", "-a", "Pub", code=1)
+    assert "give * or a kind and a name" in admin("policy", "create", "bob", "Nonsense", "-a", "Pub", code=2)
+    assert "actions is 'Read' (str), give one of All," in admin("policy", "create", "bob", "*", "-a", "Read", code=2)

@@ -15,10 +15,9 @@ from bolide.broker.core.names import topic_refusal
 from bolide.broker.core.role import Role
 from bolide.broker.core.stats import Tally, count
 from bolide.broker.refused import Refused, illegal
-from bolide.broker.tables.topic_config import MAX_QUEUES
 from bolide.layout.broker_message import BrokerMessage, topic_fits
 from bolide.layout.hashes import tags_code
-from bolide.layout.limits import MAX_TOPIC_LENGTH
+from bolide.layout.limits import MAX_QUEUES, MAX_TOPIC_LENGTH
 from bolide.layout.message_properties import MessageProperties
 from bolide.layout.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from bolide.layout.property_names import (

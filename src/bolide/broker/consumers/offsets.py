@@ -18,8 +18,8 @@ from bolide.broker.refused import RESETS_AT_MASTER, Refused
 from bolide.broker.tables.clients import Clients
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
 from bolide.broker.tables.groups import GroupTable
-from bolide.broker.tables.topic_config import MAX_QUEUES
 from bolide.broker.tables.topics import TopicTable
+from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.names import LMQ_PREFIX
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, encode_body

@@ -19,9 +19,10 @@ from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import CLEANED_BY_MASTER, TABLES_AT_MASTER, Refused
 from bolide.broker.tables.attributes import MESSAGE_TYPE, MIXED, TOPIC, altered, parse_changes
 from bolide.broker.tables.consumer_offsets import ConsumerOffsets
-from bolide.broker.tables.topic_config import MAX_QUEUES, MULTI_TAG, SINGLE_TAG, TopicConfig
+from bolide.broker.tables.topic_config import MULTI_TAG, SINGLE_TAG, TopicConfig
 from bolide.broker.tables.topics import TopicTable
 from bolide.dispatch.multi import is_lmq
+from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.permissions import PERM_ALL
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import encode_body

@@ -17,8 +17,9 @@ from bolide.broker.append.log_writer import LogWriter
 from bolide.broker.core.channel import Channel
 from bolide.broker.core.stats import BrokerStats, count
 from bolide.broker.options.composed import BrokerOptions
-from bolide.broker.tables.topic_config import MAX_QUEUES, MULTI_TAG
+from bolide.broker.tables.topic_config import MULTI_TAG
 from bolide.broker.tables.topics import TopicTable
+from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.message_properties import asking_names
 from bolide.layout.property_names import TRANSIENT_PREFIX
 from bolide.remoting.response_bytes import SendResponses

@@ -18,7 +18,7 @@ from bolide.broker.core.rows import Text
 from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.row_table import ConfigTable
-from bolide.broker.tables.topic_config import MAX_QUEUES
+from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.names import FIRST_GROUPS, LMQ_PREFIX
 from bolide.remoting.codes import INVALID_PARAMETER, SYSTEM_ERROR
 from bolide.remoting.json import parse_long

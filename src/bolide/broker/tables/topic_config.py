@@ -6,11 +6,10 @@ from typing import Any, Final, final
 
 from bolide.broker.core.names import NO_SEND_TOPICS, topic_refusal
 from bolide.broker.core.numbers import INT_MAX, INT_MIN, number
+from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.names import RETRY_PREFIX
 from bolide.layout.permissions import PERM_ALL, PERM_READ, PERM_WRITE
 
-MAX_QUEUES: Final = 65_536
-"""Maximum number of queues of a topic. Java has no limit. A route and an offset table of this size are harmless."""
 SINGLE_TAG: Final = "SINGLE_TAG"
 MULTI_TAG: Final = "MULTI_TAG"
 

@@ -16,7 +16,8 @@ from bolide.broker.options.composed import BrokerOptions
 from bolide.broker.refused import Refused
 from bolide.broker.tables.row_table import ConfigTable
 from bolide.broker.tables.system_topics import system_topics
-from bolide.broker.tables.topic_config import MAX_QUEUES, SINGLE_TAG, TopicConfig
+from bolide.broker.tables.topic_config import SINGLE_TAG, TopicConfig
+from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.names import AUTO_CREATE_TOPIC, LMQ_PREFIX, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
 from bolide.layout.permissions import PERM_INHERIT, PERM_READ_WRITE
 from bolide.remoting.bodies.topics import GUESSED_TOPICS

@@ -4,9 +4,9 @@ renewals."""
 from __future__ import annotations
 
 from bolide.broker.core.names import is_internal_topic, printable, topic_refusal
-from bolide.broker.tables.topic_config import MAX_QUEUES
 from bolide.layout import property_names as names
 from bolide.layout.broker_message import BrokerMessage
+from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.message_properties import MessageProperties
 from bolide.layout.properties import property_value
 from bolide.layout.record import Record, copy_of

@@ -12,6 +12,7 @@ from bolide.cli.contexts.options import Cluster, Namesrv
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.cli.terminal.watch import watched
+from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.names import RETRY_PREFIX
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def producers(
 def create(
     topic: str = Name,
     namesrv: str = Namesrv,
-    queues: int | None = typer.Option(None, min=1, max=65_536, help="Queues on each broker; a new topic has 8."),
+    queues: int | None = typer.Option(None, min=1, max=MAX_QUEUES, help="Queues on each broker; a new topic has 8."),
     perm: int | None = typer.Option(None, min=0, max=7, help="6 read and write (a new topic), 4 read, 2 write."),
     order: bool | None = typer.Option(None, "--order/--no-order", help="Whether the topic is ordered; default: not."),
     cluster: str | None = Cluster,

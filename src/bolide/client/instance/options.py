@@ -61,7 +61,11 @@ class ConnectionOptions(TypedDict, total=False):
         bool, ANY("Encode requests in RocketMQ's binary form instead of JSON (Java's rocketmq.serialize.type).")
     ]
     namespace: Annotated[
-        str, NAMESPACE("Precedes the names of topics and groups, so that users of one cluster do not meet.")
+        str,
+        NAMESPACE(
+            "Precedes the names of topics and groups, so that users of one cluster do not meet. An admin object uses"
+            " whole names instead."
+        ),
     ]
     unit: Annotated[str, ANY("The unit that the client works for (Java's unitName with unitMode).")]
     heartbeat_interval: Annotated[

@@ -111,6 +111,23 @@ PERMISSION: Final = Allowed("6: read and write, 4: read, 2: write", partial(chec
 FROM_ONE_OR_OFF: Final = Allowed("from 1; -1: off", partial(check_count, least=1, off=-1))
 
 
+def one_of(*names: str) -> Check:
+    """Return the check of an option that is one of these names, in upper or lower case."""
+    found = {each.upper(): each for each in names}
+
+    def check(name: str, value: object) -> str:
+        if not isinstance(value, str) or value.upper() not in found:
+            raise ArgumentError(f"{name} is {shown(value)}, give one of {', '.join(names)}", name)
+        return found[value.upper()]
+
+    return check
+
+
+def several(check: Check) -> Check:
+    """Return the check of an option with several values in a list, each of which has this check."""
+    return partial(_several, check, list, "several in a list")
+
+
 def checked(function: F) -> F:
     """Check each argument of a function or method by its annotation when it is called."""
     plan: list[_Plan] = []  # made by the first call: evaluating annotations takes longer than most calls

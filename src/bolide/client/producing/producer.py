@@ -19,7 +19,16 @@ from bolide.client.instance.process_id import is_parents
 from bolide.client.instance.request_reply import send_reply
 from bolide.client.instance.unclosed import Closeable
 from bolide.client.messages.arguments import check_several, check_topic
-from bolide.client.messages.checked import ANY, FROM_ONE, FROM_ZERO, SECONDS, Allowed, checked_methods, documented
+from bolide.client.messages.checked import (
+    ANY,
+    FROM_ONE,
+    FROM_ZERO,
+    SECONDS,
+    Allowed,
+    checked_methods,
+    documented,
+    one_of,
+)
 from bolide.client.messages.codec import CodecsByTopic, codec_of, find_codecs
 from bolide.client.messages.errors import ClientStateError, MessageRefused
 from bolide.client.messages.message import Message
@@ -34,7 +43,7 @@ from bolide.client.producing.retry import Retry
 from bolide.client.producing.send_context import SendSettings
 from bolide.client.tracing.interceptor import Interceptor, close_all, start_all
 from bolide.client.tracing.tracer import TRACE_GROUP, TRACE_TIMEOUT, Tracer
-from bolide.errors import ArgumentError, ConnectionLost, RequestTimeout
+from bolide.errors import ConnectionLost, RequestTimeout
 from bolide.layout.limits import DEFAULT_MAX_MESSAGE_SIZE
 from bolide.remoting import codes
 from bolide.remoting.compression import NAMES
@@ -65,13 +74,7 @@ class ProducerOptions(ConnectionOptions, total=False):
     auto_batch: bool
 
 
-def _compression(name: str, value: object) -> str:
-    if str(value).upper() not in NAMES:
-        raise ArgumentError(f"{name} {value!r} is unknown, choose one of {', '.join(NAMES)}", name)
-    return str(value).upper()
-
-
-COMPRESSION: Final = Allowed('`"ZLIB"`, `"LZ4"`, `"ZSTD"`', _compression)
+COMPRESSION: Final = Allowed('`"ZLIB"`, `"LZ4"`, `"ZSTD"`', one_of(*NAMES))
 
 
 @checked_methods
