@@ -326,7 +326,7 @@ def bolide_classes(hint: Any) -> Iterator[type]:
 
 
 @pytest.mark.parametrize("module", ["bolide.client", "bolide.admin", "bolide.testing"])
-def test_types_of_public_signatures_can_be_imported(module: str) -> None:
+def test_types_of_public_signatures_and_fields_can_be_imported(module: str) -> None:
     public = [import_module(name) for name in ("bolide.client", "bolide.admin", "bolide.testing")]
     exported = {id(getattr(each, name)) for each in public for name in each.__all__}
     hidden = set()
@@ -340,10 +340,13 @@ def test_types_of_public_signatures_can_be_imported(module: str) -> None:
                 for part_name, part in parts.items()
                 if (not part_name.startswith("_") or part_name == "__init__")
             ]
-        for function in filter(inspect.isfunction, functions):
-            for hint in get_type_hints(function).values():
-                hidden |= {each.__qualname__ for each in bolide_classes(hint) if id(each) not in exported}
-    assert hidden == set()
+        hints = [hint for each in filter(inspect.isfunction, functions) for hint in get_type_hints(each).values()]
+        if isinstance(kind, type):
+            hints += [hint for field, hint in get_type_hints(kind).items() if not field.startswith("_")]
+        for hint in hints:
+            hidden |= {each.__qualname__ for each in bolide_classes(hint) if id(each) not in exported}
+    # The queues in a ConsumerRunningInfo are of a class that has the name of another public one.
+    assert hidden <= {"MessageQueue"}
 
 
 def test_misuse_is_no_error_of_the_peer_and_a_timeout_is_a_timeout() -> None:

@@ -6,23 +6,39 @@ from bolide.admin.client import Admin
 from bolide.admin.cluster import BrokerRow, MemberRow, ReplicaRow
 from bolide.admin.groups import GroupProgress, QueueProgress
 from bolide.admin.topics import QueueStats
-from bolide.client.instance.routes import TopicRoute
-from bolide.remoting.bodies.clients import Connection, ConsumerConnection, ProducerInfo
-from bolide.remoting.bodies.groups import SubscriptionGroupConfig
-from bolide.remoting.bodies.route import ClusterInfo
-from bolide.remoting.bodies.running import ConsumeMessageDirectlyResult, ConsumerRunningInfo
-from bolide.remoting.bodies.stats import BrokerStatsData
-from bolide.remoting.bodies.topics import TopicConfig
+from bolide.client.instance.routes import QueueInfo, TopicRoute
+from bolide.remoting.bodies.clients import (
+    Connection,
+    ConsumeFromWhere,
+    ConsumerConnection,
+    ConsumeType,
+    MessageModel,
+    ProducerInfo,
+    SubscriptionData,
+)
+from bolide.remoting.bodies.groups import GroupRetryPolicy, SubscriptionGroupConfig
+from bolide.remoting.bodies.route import BrokerData, ClusterInfo
+from bolide.remoting.bodies.running import (
+    CMResult,
+    ConsumeMessageDirectlyResult,
+    ConsumerRunningInfo,
+    ConsumeStatus,
+    ProcessQueueInfo,
+)
+from bolide.remoting.bodies.stats import BrokerStatsData, BrokerStatsItem
+from bolide.remoting.bodies.topics import TopicConfig, TopicFilterType
 
 __all__ = [
     "Admin",
     # clusters and brokers
-    "ClusterInfo", "BrokerRow", "ReplicaRow", "MemberRow", "BrokerStatsData",
+    "ClusterInfo", "BrokerData", "BrokerRow", "ReplicaRow", "MemberRow", "BrokerStatsData", "BrokerStatsItem",
     # topics
-    "TopicConfig", "TopicRoute", "QueueStats",
+    "TopicConfig", "TopicFilterType", "TopicRoute", "QueueInfo", "QueueStats",
     # groups and clients
-    "SubscriptionGroupConfig", "GroupProgress", "QueueProgress", "Connection", "ConsumerConnection", "ProducerInfo",
-    "ConsumerRunningInfo", "ConsumeMessageDirectlyResult",
+    "SubscriptionGroupConfig", "GroupRetryPolicy", "GroupProgress", "QueueProgress",
+    "Connection", "ConsumerConnection", "SubscriptionData", "ConsumeType", "MessageModel", "ConsumeFromWhere",
+    "ProducerInfo", "ConsumerRunningInfo", "ProcessQueueInfo", "ConsumeStatus",
+    "ConsumeMessageDirectlyResult", "CMResult",
     # access
     "UserInfo", "AclInfo", "PolicyInfo", "EntryInfo",
 ]  # fmt: skip
