@@ -6,7 +6,7 @@ import pytest
 
 from bolide.admin.drain import left_at
 from bolide.admin.groups import _age_of
-from bolide.client import Message, ResponseError
+from bolide.client import ClientStateError, Message, ResponseError
 from bolide.remoting import codes
 from bolide.remoting.bodies.stats import QueueTimeSpan
 from bolide.testing.broker import Broker
@@ -88,6 +88,8 @@ async def test_lag_times_are_ages_of_the_first_messages_not_consumed(bolide_brok
         found = await admin.lag_ages(["behind", "done", "nobody"])
         assert (found["behind"] or 0) >= ages[first.queue]
         assert found["done"] == 0
+    with pytest.raises(ClientStateError, match="not started"):
+        await admin.lag_ages(["behind"])
 
 
 @pytest.mark.parametrize(

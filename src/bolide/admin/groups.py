@@ -17,7 +17,7 @@ from bolide.client.messages.arguments import check_count
 from bolide.client.messages.checked import Allowed, checked_methods
 from bolide.client.messages.errors import ResponseError, TopicNotFound
 from bolide.client.messages.queue import MessageQueue
-from bolide.errors import BolideError
+from bolide.errors import BolideError, LocalError, PeerError
 from bolide.layout.limits import MAX_QUEUES
 from bolide.layout.names import RETRY_PREFIX, is_predefined_group
 from bolide.remoting import codes
@@ -223,7 +223,7 @@ class GroupCalls(AdminCalls):
         async def of(group: str) -> int | None:
             try:
                 return max((await self.lag_times(group)).values(), default=0)
-            except BolideError:
+            except (PeerError, LocalError):  # not the caller's errors
                 return None
 
         return await each(groups, of, AT_ONCE)

@@ -112,6 +112,19 @@ async def test_assign_and_subscribe_exclude_each_other(broker: ScriptedBroker) -
         await consumer.poll()
 
 
+async def test_consumer_can_subscribe_after_an_assign_that_failed(broker: ScriptedBroker) -> None:
+    light, missing = MessageQueue("%LMQ%a", "broker-a", 0), MessageQueue("missing", "broker-a", 0)
+    consumer = pull_consumer(broker)
+    with pytest.raises(ClientStateError, match="not running"):
+        await consumer.assign([Q0])
+    async with consumer:
+        for queue, error in ((light, ArgumentError), (missing, TopicNotFound)):
+            with pytest.raises(error):
+                await consumer.assign([queue])
+        consumer.subscribe("T")
+        await until(lambda: consumer.assignment() == [Q0, Q1], "both queues")
+
+
 async def test_paused_queues_return_nothing(broker: ScriptedBroker) -> None:
     fill(broker, 4)
     async with pull_consumer(broker) as consumer:

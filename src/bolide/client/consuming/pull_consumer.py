@@ -158,17 +158,23 @@ class PullConsumer(QueueConsumer):
         the messages of these queues' topics, instead of the consumer's codec. Raises `ClientStateError` if topics are
         subscribed, and `NoQueue` if a queue cannot be acquired.
         """
+        self._check_running()
         if self._member.subscriptions:
             raise ClientStateError("topics are subscribed already, subscribe to topics or assign queues, not both")
         wanted = check_queues("queues", queues)
         decoder = find_codec(codec)
-        self._prefetch.assigned = subscription("", expression, self._member.options.world.wall_ms())
-        for topic in dict.fromkeys(queue.topic for queue in wanted):
-            check_parent(topic, parent)
-            if parent:
-                self._member.instance.parents[topic] = with_namespace(self._member.options.namespace, parent)
-            await self._member.instance.route(topic)
-            self._use_codec(topic, decoder)
+        chosen = subscription("", expression, self._member.options.world.wall_ms())
+        before, self._prefetch.assigned = self._prefetch.assigned, chosen
+        try:
+            for topic in dict.fromkeys(queue.topic for queue in wanted):
+                check_parent(topic, parent)
+                if parent:
+                    self._member.instance.parents[topic] = with_namespace(self._member.options.namespace, parent)
+                await self._member.instance.route(topic)
+                self._use_codec(topic, decoder)
+        except BaseException:
+            self._prefetch.assigned = before
+            raise
         await self._member.take_exactly(wanted)
 
     async def queues(self, topic: str, *, parent: str = "") -> list[MessageQueue]:
