@@ -34,7 +34,7 @@ from bolide.broker.operator.broker_config import BrokerConfigService
 from bolide.broker.operator.consume_stats import ConsumeStatsService
 from bolide.broker.operator.engines import EngineService
 from bolide.broker.operator.fall_behind import FallBehind
-from bolide.broker.operator.following import Following, StoredTopics
+from bolide.broker.operator.following import FollowedTables, Following, StoredTopics
 from bolide.broker.operator.group_admin import GroupAdminService
 from bolide.broker.operator.inspection import InspectService, MachineUse
 from bolide.broker.operator.lag_times import LagTimes
@@ -258,10 +258,10 @@ class BrokerParts:
             self._store.has_messages,
             self._store.has_messages_after,
         )
-        figures = self.timers.metrics
-        self.following = Following(
-            self.topics, self.groups, self.offsets, self.assignments, self.delay, figures, self._followed, stored
+        tables = FollowedTables(
+            self.topics, self.groups, self.offsets, self.assignments, self.delay, self.timers.metrics, self._followed
         )
+        self.following = Following(tables, stored)
         """Applies the master's tables on a slave."""
         self.following.before_offsets.append(forget_restarted)
 

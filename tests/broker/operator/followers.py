@@ -9,7 +9,7 @@ from bolide.broker.consumers.assignments import AssignmentService
 from bolide.broker.delay.delay_levels import DelayService
 from bolide.broker.delay.followed_timer import FollowedTimer
 from bolide.broker.delay.timer_metrics import TimerMetrics
-from bolide.broker.operator.following import Following, StoredTopics
+from bolide.broker.operator.following import FollowedTables, Following, StoredTopics
 from tests.broker.parts import NOW, Parts
 
 FAR = 1_000
@@ -31,13 +31,9 @@ class Followers(Parts):
         self.ends: dict[tuple[str, int], int] = {}
         """Ends of queues by topic and queue id; all others end at `FAR`."""
         self.following = Following(
-            self.topics,
-            self.groups,
-            self.offsets,
-            self.assignments,
-            self.delay,
-            self.figures,
-            self.timer,
+            FollowedTables(
+                self.topics, self.groups, self.offsets, self.assignments, self.delay, self.figures, self.timer
+            ),
             StoredTopics(
                 self.dropped.append,
                 lambda topic, queue_id: self.ends.get((topic, queue_id), FAR),

@@ -43,32 +43,29 @@ class StoredTopics(NamedTuple):
     """Returns whether a message of a topic ends after this offset of the log."""
 
 
+class FollowedTables(NamedTuple):
+    """The tables that a slave copies from its master."""
+
+    topics: TopicTable
+    groups: GroupTable
+    offsets: ConsumerOffsets
+    assignments: AssignmentService
+    delay: DelayService
+    figures: TimerMetrics
+    timer: FollowedTimer
+
+
 class Following:
     """Tables of one slave. Methods that return an iterator do one step of work per value, so that a long table does not
     block the loop."""
 
-    def __init__(
-        self,
-        topics: TopicTable,
-        groups: GroupTable,
-        offsets: ConsumerOffsets,
-        assignments: AssignmentService,
-        delay: DelayService,
-        figures: TimerMetrics,
-        timer: FollowedTimer,
-        stored: StoredTopics,
-    ) -> None:
+    def __init__(self, tables: FollowedTables, stored: StoredTopics) -> None:
         self.end_of = stored.end_of
         self.drop_older = stored.drop_older
         self.has_messages = stored.has_messages
         self.has_messages_after = stored.has_messages_after
-        self.topics = topics
-        self.groups = groups
-        self.offsets = offsets
-        self._assignments = assignments
-        self._delay = delay
-        self._figures = figures
-        self._timer = timer
+        self.topics, self.groups, self.offsets = tables.topics, tables.groups, tables.offsets
+        self._tables = tables
         self._drop = stored.drop
         self.before_offsets: list[Callable[[], None]] = []
         """Called before offsets are applied, so that offsets of a deleted topic are removed first."""
@@ -133,11 +130,11 @@ class Following:
 
     def take_modes(self, answer: bytes) -> None:
         """Apply the request modes of the master (402)."""
-        self._assignments.follow(answer)
+        self._tables.assignments.follow(answer)
 
     def take_figures(self, answer: dict[str, Any]) -> None:
         """Apply the number of messages in the master's timer (61)."""
-        self._figures.follow(answer)
+        self._tables.figures.follow(answer)
 
     def take_offsets(self, answer: Mapping[str, Any]) -> Iterator[None]:
         """Apply the committed offsets of groups (43)."""
@@ -160,15 +157,15 @@ class Following:
 
     def take_back_delays(self, answer: bytes) -> None:
         """On a returning master: adopt the progress that a slave has made with delays in the meantime (45)."""
-        self._delay.take_back(answer)
+        self._tables.delay.take_back(answer)
 
     def take_delays(self, answer: bytes) -> None:
         """Apply the progress of delays (45)."""
-        self._delay.follow(answer)
+        self._tables.delay.follow(answer)
 
     def take_timer(self, told: TimerCheckpoint) -> None:
         """Apply the progress of the timer (60)."""
-        self._timer.follow(told.read_time, told.queue_offset)
+        self._tables.timer.follow(told.read_time, told.queue_offset)
 
 
 def _parts(rows: Iterable[T]) -> Iterator[list[T]]:
