@@ -74,6 +74,10 @@ def test_a_topic_is_made_changed_and_deleted(browser: Browser) -> None:
     fields = {"topic": "made", "read_queues": "3", "write_queues": "3", "perm": "4", "order": "on"}
     told = text_of(browser.change("/topics/change", fields))
     assert "topic made is changed on broker-a" in told and "read only permission, ordered" in told
+    fields |= {"read_queues": "2000", "write_queues": "2000"}
+    assert "topic made is changed on broker-a" in text_of(browser.change("/topics/change", fields))
+    told = browser.change("/topics/change", {**fields, "read_queues": "65537"})
+    assert "read_queues is 65537, give a whole number from 1 to 65536" in told
     assert "made" in browser.get("/topics?q=MAD")
     assert browser.post("/topics/delete", {"topic": "made", "typed": "mad"}).status_code == 400
     assert "topic made is deleted" in browser.change("/topics/delete", {"topic": "made", "typed": "made"})
@@ -90,6 +94,8 @@ def test_a_group_is_made_changed_and_deleted(browser: Browser) -> None:
     assert "group made is created" in browser.change("/groups/create", {"group": "made", "consume_enable": "on"})
     told = text_of(browser.change("/groups/change", {"group": "made", "retry_max_times": "3"}))
     assert "group made is changed" in told
+    many = {"group": "made", "retry_max_times": "-1", "retry_queues": "65"}
+    assert "group made is changed" in text_of(browser.change("/groups/change", many))
     assert "stopped" in browser.get("/groups?q=made")
     fields = {"group": "made", "typed": "made", "remove_offset": "on"}
     assert "group made is deleted" in browser.change("/groups/delete", fields)

@@ -50,7 +50,7 @@ class Fields:
         text = self.text(name)
         if not text:
             return default
-        if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
+        if not _WHOLE.fullmatch(text.removeprefix("-")) or not least <= int(text) <= most:
             raise PageRefused(f"{name} is {text[:40]!r}: give a whole number from {least:,} to {most:,}")
         return int(text)
 

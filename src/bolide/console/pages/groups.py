@@ -165,8 +165,8 @@ async def _put(visit: Visit, name: str, done: str) -> Response:
     form = visit.form
     brokers = await visit.view.admin.create_group(
         name,
-        retry_max_times=form.maybe_number("retry_max_times", most=1000),
-        retry_queues=form.maybe_number("retry_queues", least=1, most=64),
+        retry_max_times=form.maybe_number("retry_max_times", least=-1),
+        retry_queues=form.maybe_number("retry_queues"),
         consume_enable=form.on("consume_enable"),
         broadcast_enable=form.on("broadcast_enable"),
         orderly=form.on("orderly"),

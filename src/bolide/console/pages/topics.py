@@ -21,7 +21,6 @@ from bolide.remoting.bodies.topics import TopicConfig
 
 KINDS: Final = ("normal", "retry", "dead letters", "system")
 PERMISSIONS: Final = {"6": "read and write", "4": "read only", "2": "write only"}
-MOST_QUEUES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ async def create(visit: Visit) -> Response:
         raise PageRefused(f"topic {name} already exists: change it on its page", 409)
     brokers = await visit.view.admin.create_topic(
         name,
-        queues=visit.form.number("queues", 8, least=1, most=MOST_QUEUES),
+        queues=visit.form.number("queues", 8),
         perm=int(visit.form.chosen("perm", PERMISSIONS, "6")),
         order=visit.form.on("order") or None,
         broker=visit.form.text("broker") or None,
@@ -128,8 +127,8 @@ async def change(visit: Visit) -> Response:
     configs = (await visit.view.topic_configs()).get(name)
     if configs is None:
         raise missing(f"topic {name}")
-    read = visit.form.maybe_number("read_queues", least=1, most=MOST_QUEUES)
-    write = visit.form.maybe_number("write_queues", least=1, most=MOST_QUEUES)
+    read = visit.form.maybe_number("read_queues")
+    write = visit.form.maybe_number("write_queues")
     perm = visit.form.text("perm")
     order = visit.form.on("order")
 
