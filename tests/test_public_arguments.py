@@ -24,7 +24,7 @@ from tests.client_classes import BLOCKING, NATIVE, Payments, name_of, not_starte
 CLIENTS: list[Callable[[], Any]] = [*(partial(not_started, kind) for kind in [*NATIVE, admin.Admin]), Broker]
 CONSTRUCTORS: list[Any] = [
     *NATIVE, admin.Admin, Broker, client.AclHook, client.NamespaceHook, client.Selector, client.run,
-    client.strategies.config, client.strategies.machine_room,
+    client.strategies.config, client.strategies.machine_room, client.OpenTelemetry, client.PrometheusMetrics,
 ]  # fmt: skip
 INTERNAL = {"ask", "ask_namesrv", "tell_every_namesrv", "decoded", "masters", "topic_masters", "topic_readers"} | {
     "reader_of",
@@ -108,6 +108,8 @@ def test_each_connection_option_is_checked(key: str) -> None:
         (lambda: client.strategies.machine_room("east"), "rooms is 'east' (str), give a list of str objects"),
         (lambda: client.Selector("a > 5", 5), "expression_type is 5, give a str"),
         (lambda: client.lmq(5), "name is 5, give a str"),
+        (lambda: client.lmq(""), "name is '', give the name of a light queue"),
+        (lambda: client.lmq("%LMQ%"), "name is '%LMQ%', give the name of a light queue"),
         (
             lambda: client.NamespaceHook("a b"),
             "namespace 'a b' is invalid, only letters, digits, - and _ are allowed",

@@ -20,7 +20,9 @@ _BARRED: Final = frozenset(",/\x00\x01\x02")
 
 def lmq(name: str) -> str:
     """Return the topic to subscribe to for a light queue: ``lmq("room-1")`` is ``%LMQ%room-1``."""
-    return _prefixed(check_text("name", name))
+    if not check_text("name", name).removeprefix(LMQ_PREFIX):
+        raise ArgumentError(f"name is {name!r}, give the name of a light queue", "name")
+    return _prefixed(name)
 
 
 def _prefixed(name: str) -> str:

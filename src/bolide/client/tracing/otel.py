@@ -14,6 +14,7 @@ from typing import Any, Final
 from opentelemetry import context, propagate, trace
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
 
+from bolide.client.messages.checked import checked_constructor
 from bolide.client.messages.message import Message
 from bolide.client.messages.moment import moment_ms
 from bolide.client.messages.received import ReceivedMessage
@@ -29,6 +30,7 @@ SEND, PROCESS, RECEIVE = "send", "process", "receive"
 _STATE: Final = "otel"
 
 
+@checked_constructor
 class OpenTelemetry(Interceptor):
     """Creates spans: ``Producer("orders", interceptors=(OpenTelemetry(),))``, and the same for consumers.
 

@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from bolide.client.messages.checked import checked_constructor
 from bolide.client.tracing.interceptor import ConsumeCall, ConsumerCache, Interceptor, SendCall
 from bolide.world.contract import World
 from bolide.world.real import THE_WORLD
@@ -24,6 +25,7 @@ SUCCESS, FAILURE = "success", "failure"
 _BEGAN: Final = "prometheus"
 
 
+@checked_constructor
 class PrometheusMetrics(Interceptor):
     """Counts and times sends and listener calls: ``Producer("orders", interceptors=(PrometheusMetrics(),))``.
 
