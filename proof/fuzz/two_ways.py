@@ -25,7 +25,7 @@ from bolide.broker.tables.topic_config import MULTI_TAG, TopicConfig
 from bolide.broker.tables.topics import TopicTable
 from bolide.layout.message_id import encode_host
 from bolide.layout.shape import StoreShape
-from bolide.node.loop.executor import Executor
+from bolide.node.loop.executor import Executor, ExecutorLinks
 from bolide.node.loop.front import LIGHT_AT_ONCE
 from bolide.node.loop.services import Services
 from bolide.remoting.connection import FramedConnection
@@ -139,9 +139,8 @@ class Way:
             self.store,
             WaitTable(10),
             options,
+            ExecutorLinks(sends=self.service if plain else None),
         )
-        if plain:
-            self.executor.use_plain_sends(self.service)
         self.channel = Channel(1, encode_host(peer, 4567), f"{peer}:4567")
         self.frames = FramedConnection(MAX_FRAME)
         self.now = NOW

@@ -293,11 +293,10 @@ class BrokerNode:
         self._waiters = waiters = WaitTable(options.pull.max_held_requests)
         side = self._replication.side
         admits = admission(life, self.world, self._log, options, parts)
-        links = ExecutorLinks(side, admits, self._replication.send_away)
+        links = ExecutorLinks(side, admits, self._replication.send_away, parts.sends)
         self._executor = executor = Executor(
             parts.services, effects, host, parts.stats, self.store, waiters, options, links
         )
-        executor.use_plain_sends(parts.sends)
         if side is not None:
             parts.inspection.replicas = side
         parts.inspection.waiting = Waits(executor)

@@ -52,6 +52,9 @@ class ExecutorLinks(NamedTuple):
     """Returns the error response to a denied request, or None to allow it. Unset if all requests are allowed."""
     send_away: SendAway | None = None
     """Sends a message to another broker set. None without acting masters."""
+    sends: SendService | None = None
+    """Stores simple sends by the fast path, if it is available and no admission control or hook needs whole
+    requests."""
 
 
 @final
@@ -101,22 +104,18 @@ class Executor:
         self._admits: Callable[[Channel, Command], Command | None] | None = links.admits
         self.plain: PlainSends | None = None
         """Fast path for simple sends, if available."""
-        self._send_away: SendAway | None = links.send_away
         self._own_sends: dict[int, Callable[[Channel, Command, int], Outcome]] = {}
+        sends = links.sends
+        if sends is not None and links.admits is None:  # a request that admission has not checked must not be stored
+            self._own_sends = {code: self._handlers[code] for code in PLAIN_SENDS}
+            if all(self._own_sends[row.code] == row.handler for row in sends.routes()):
+                self.plain = sends.plain_sends()
+        self._send_away: SendAway | None = links.send_away
         self._pending: PendingRequests = PendingRequests()
         self._durable: DurableReplies = DurableReplies(host, effects, self._send, self._log.confirmed)
         self._persisted: int = 0
         """`effects.persisted` when the current handler started: any increase is caused by that handler."""
         self._tick_failed: Callable[[Service, BaseException], None] = self._service_failed
-
-    def use_plain_sends(self, sends: SendService) -> None:
-        """Enable the fast path for simple sends, if it is available and no admission control or hook needs whole
-        requests."""
-        if self._admits is not None:
-            return  # Admission needs whole requests; a request that it has not checked must not be stored.
-        self._own_sends = {code: self._handlers[code] for code in PLAIN_SENDS}
-        if all(self._own_sends[row.code] == row.handler for row in sends.routes()):
-            self.plain = sends.plain_sends()
 
     def set_clock(self, clock: Callable[[], int]) -> None:
         """Set the clock that limits the time of a turn. Without a clock, turns are not limited."""
