@@ -82,7 +82,7 @@ async def test_each_method_rejects_a_field_of_another_type_by_name(
 
 @pytest.mark.parametrize("method", ["send_many", "send_batch"])
 @pytest.mark.parametrize("messages", [5, "ab", b"ab", {"a": "b"}, Message("T", b"x")])
-async def test_one_value_is_not_accepted_as_messages(method: str, messages: Any, broker: ScriptedBroker) -> None:
+async def test_send_rejects_one_value_as_messages(method: str, messages: Any, broker: ScriptedBroker) -> None:
     async with Producer("P", broker.address) as producer:
         with pytest.raises(ArgumentError, match="^messages is .*, give several in a list$"):
             await getattr(producer, method)(messages)
