@@ -74,6 +74,11 @@ def test_request_reply(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "b'144'\n"
 
 
+def test_read_batches(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    run("read_batches", bolide_broker)
+    assert capsys.readouterr().out == "100 read\n"
+
+
 def test_message_trace(bolide_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     run("message_trace", bolide_broker)
     assert capsys.readouterr().out.splitlines() == [

@@ -39,6 +39,8 @@ class Facade:
     """The façade this one is a subclass of, as its native class is."""
     undone: dict[str, str] = field(default_factory=dict)
     """By method: what takes back a result that its caller did not receive."""
+    lists: dict[str, str] = field(default_factory=dict)
+    """By async iterator of items: the async iterator of lists of these items."""
 
 
 @dataclass
@@ -65,8 +67,10 @@ OUTPUTS = [
                 "PullConsumer",
                 undone={
                     "poll": "self._native._give_back",
-                    "__aiter__": "lambda message: self._native._give_back([message])",
+                    "batches": "self._native._give_back",
+                    "__aiter__": "self._native._take_back",
                 },
+                lists={"__aiter__": "_lent"},
             ),
         ],
         ": `send_many`, `send_batch` and listeners of batches spread it over many messages",
@@ -198,9 +202,10 @@ def method(
     imports: Imports,
     overloaded: bool = False,
     undone: str = "",
+    lists: str = "",
 ) -> str:
     """One method of the façade. One that is `overloaded` has checked its arguments by its own signatures. `undone` gets
-    a result that the caller did not receive."""
+    a result that the caller did not receive. `lists` is an async iterator of lists of the items of this one."""
     name = node.name
     given = plain(module, node.args, imports)
     returns = ast.unparse(node.returns) if node.returns is not None else "None"
@@ -220,6 +225,8 @@ def method(
         imports.wanted.pop("AsyncIterator", None)
         shown = returns.replace("AsyncIterator", "Iterator")
         head = f"    def {name.replace('__aiter__', '__iter__')}({arguments}) -> {shown}:\n"
+        if lists:
+            return f"{head}{doc}        return self._loop.iterate_lists(lambda: self._native.{lists}(){undone})\n"
         return f"{head}{doc}        return self._loop.iterate(lambda: {native}{undone})\n"
     if isinstance(node.returns, ast.Subscript) and returns.startswith("asyncio.Future["):
         imports.plain["concurrent.futures"] = "concurrent.futures"
@@ -297,6 +304,7 @@ def facade(rule: Facade, imports: Imports) -> str:
     imports.wanted[short] = (package, short)
     left_out = set(rule.left_out)
     undone = dict(rule.undone)
+    lists = dict(rule.lists)
     bodies: list[str] = []
     begin = options = ""
     seen: set[str] = set()
@@ -323,9 +331,11 @@ def facade(rule: Facade, imports: Imports) -> str:
             elif item.name in left_out:
                 left_out.discard(item.name)
             elif item.name == "__aiter__" or not item.name.startswith("_"):
-                bodies.append(method(item, module, imports, item.name in overloaded, undone.pop(item.name, "")))
-    if left_out or undone:
-        raise RuleError(f"rules of {rule.name} that fit nothing: {', '.join(sorted([*left_out, *undone]))}")
+                how = {"undone": undone.pop(item.name, ""), "lists": lists.pop(item.name, "")}
+                bodies.append(method(item, module, imports, item.name in overloaded, **how))
+    unused = sorted([*left_out, *undone, *lists])
+    if unused:
+        raise RuleError(f"rules of {rule.name} that fit nothing: {', '.join(unused)}")
     head = f"class {rule.name}({rule.inherits}):\n" if rule.inherits else f"class {rule.name}:\n"
     kind = f"    _native: {short}.{rule.name}\n\n" if rule.inherits else ""
     context = "" if rule.inherits else CONTEXT

@@ -711,8 +711,16 @@ class PullConsumer:
         return self._loop.run(lambda: self._native.pull(queue, offset, max_messages, expression=expression, wait=wait))
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
-        """Iterate over messages without end; with `auto_commit` each is consumed when the next is requested."""
-        return self._loop.iterate(lambda: self._native.__aiter__(), lambda message: self._native._give_back([message]))
+        """Iterate over messages until `close`; with `auto_commit` each is consumed when the next is requested."""
+        return self._loop.iterate_lists(lambda: self._native._lent(), self._native._take_back)
+
+    def batches(self, max_messages: int = 256) -> Iterator[list[ReceivedMessage]]:
+        """Iterate over lists of up to `max_messages` messages until `close`; with `auto_commit` each list is consumed
+        when the next is requested.
+
+        A list contains the messages that were fetched, also of several queues. It is never empty.
+        """
+        return self._loop.iterate(lambda: self._native.batches(max_messages), self._native._give_back)
 
     def commit(self) -> None:
         """Mark all returned messages as consumed and store the offsets; return when the brokers have responded."""

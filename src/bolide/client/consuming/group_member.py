@@ -58,6 +58,9 @@ class QueueOwner(Protocol):
     async def lost(self, process_queue: ProcessQueue) -> None:
         """Stop reading a queue, drop it, and report it as revoked."""
 
+    def note_progress(self) -> None:
+        """Move the offsets in memory to the first unconsumed message of each queue."""
+
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Stop reading these queues, or all, until `resume`."""
 
@@ -371,6 +374,7 @@ class GroupMember(GroupMembership):
     async def _persist_loop(self) -> None:
         while True:
             await asyncio.sleep(self.options.persist_interval)
+            self._note_progress()
             try:
                 await self.store.persist(list(self.owned), wait=False)
             except BolideError as error:
@@ -378,8 +382,13 @@ class GroupMember(GroupMembership):
             else:
                 self.instance.troubles.over(("offsets", self.group))
 
+    def _note_progress(self) -> None:
+        if self._queues is not None:
+            self._queues.note_progress()
+
     async def lag(self) -> dict[MessageQueue, int]:
         """Return the number of unconsumed messages of each held queue. Raises `ResponseError`, `ConnectionLost`."""
+        self._note_progress()
         held, offsets = dict(self.owned), self.offsets
         ends = await asyncio.gather(*(offsets.end_offset(queue) for queue in held))
         lags = {}

@@ -14,6 +14,7 @@ from typing import Final
 
 from bolide.client.consuming.flow_options import FlowControl
 from bolide.client.consuming.group_member import GroupMember
+from bolide.client.consuming.lent import Lent
 from bolide.client.consuming.message_filter import FilterMessageHook, wanted_messages
 from bolide.client.consuming.pausing import PausedQueues
 from bolide.client.consuming.process_queue import ProcessQueue
@@ -43,7 +44,8 @@ PULL_FAILED_PAUSE: Final = 1.0
 
 class Prefetch:
     """The queues of one pull consumer. `suspend` is the time in seconds that a pull may wait at its broker. `assigned`
-    is the filter for queues that the caller assigned, `codec_of` returns the codec of a queue."""
+    is the filter for queues that the caller assigned, `codec_of` returns the codec of a queue. With `auto_commit`, an
+    iterator consumes each message when it continues with the next."""
 
     assigned: Subscription | None = None
     ended = False
@@ -55,12 +57,16 @@ class Prefetch:
         suspend: float,
         codec_of: Callable[[MessageQueue], Codec | None],
         filters: tuple[FilterMessageHook, ...],
+        auto_commit: bool = True,
     ) -> None:
         self.member = member
         self._flow = flow
         self._suspend = suspend
         self._codec_of = codec_of
         self._filters = filters
+        self._auto_commit = auto_commit
+        self._lent: Lent | None = None
+        """The messages of the iterator that requested messages last."""
         self._arrived = asyncio.Event()
         self._pulls: dict[ProcessQueue, KeptTask] = {}
         self._delivered: set[ProcessQueue] = set()
@@ -76,6 +82,7 @@ class Prefetch:
         Raises `ResponseError` instead of returning [] if a broker rejects the group or its expression, and immediately
         if brokers reject all queues.
         """
+        self.settle()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         while True:
@@ -130,8 +137,33 @@ class Prefetch:
                 returned[:] = [message for message in returned if id(message) not in back]  # the next poll lists them
         self._arrived.set()
 
+    def lend(self, messages: list[ReceivedMessage]) -> Lent:
+        """Return an iterator over the messages that the last poll returned. It ends at the next `settle`."""
+        self._lent = lent = Lent(messages, self._polls[-1] if messages else ())
+        return lent
+
+    def settle(self) -> None:
+        """Return the messages that an iterator has not returned to the front of their queues."""
+        lent = self._lent
+        if lent is not None:
+            left = lent.take_back()
+            self.note_progress()
+            self._lent = None
+            if left:
+                self.give_back(left)
+
+    def note_progress(self) -> None:
+        """Mark the messages that the caller of an iterator has finished as consumed."""
+        lent = self._lent
+        if lent is None or not self._auto_commit:
+            return
+        for process_queue, before in lent.consumed():
+            if not process_queue.dropped:
+                self.member.store.update(process_queue.queue, process_queue.consumed(before))
+
     def consumed(self) -> None:
         """Mark the messages returned so far as consumed."""
+        self.settle()
         self._polls.clear()
         delivered, self._delivered = self._delivered, set()
         for process_queue in delivered:
@@ -139,12 +171,14 @@ class Prefetch:
                 self.member.store.update(process_queue.queue, process_queue.consumed())
 
     def end(self) -> None:
-        """Make a waiting poll return."""
+        """Make a waiting poll return, and end an iteration."""
+        self.settle()
         self.ended = True
         self._arrived.set()
 
     def pause(self, queues: Iterable[MessageQueue] | None = None) -> None:
         """Stop returning messages of these queues, or of all, until `resume`."""
+        self.settle()
         self._paused.pause(queues)
 
     def resume(self, queues: Iterable[MessageQueue] | None = None) -> None:
@@ -154,6 +188,7 @@ class Prefetch:
 
     async def seek(self, process_queue: ProcessQueue, offset: int) -> None:
         """Continue from `offset`, and drop prefetched messages."""
+        self.settle()
         task = self._pulls.pop(process_queue, None)
         if task is not None:
             await end_kept([task])
@@ -181,6 +216,7 @@ class Prefetch:
     async def lost(self, process_queue: ProcessQueue) -> None:
         """Stop fetching a queue. Its next consumer gets the messages that were returned but not committed."""
         await self.member.queue_calls.revoked(process_queue.queue)
+        self.settle()
         process_queue.drop()
         self._delivered.discard(process_queue)
         task = self._pulls.pop(process_queue, None)
@@ -237,6 +273,7 @@ class Prefetch:
         process_queue.suggested_broker = result.suggested_broker
         asked, process_queue.next_offset = process_queue.next_offset, result.next_offset
         if result.status is PullStatus.OFFSET_ILLEGAL:
+            self.settle()
             process_queue.next_offset = offset = process_queue.restart_at(asked, result.next_offset)
             log.warning("%s continues at offset %d", process_queue.queue, offset)
             self._delivered.discard(process_queue)

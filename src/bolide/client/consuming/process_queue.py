@@ -148,9 +148,11 @@ class ProcessQueue:
         self._empty.clear()
         self._note_room()
 
-    def consumed(self) -> int:
-        """Mark all messages that polls returned as consumed. Return the offset to commit."""
-        self._returned = -1
+    def consumed(self, before: int = -1) -> int:
+        """Mark all messages that polls returned as consumed, or those `before` an offset of one of them. Return the
+        offset to commit."""
+        if before < 0 or self._returned >= 0:
+            self._returned = before
         return self.commit_offset
 
     def moved_to(self, offset: int) -> bool:

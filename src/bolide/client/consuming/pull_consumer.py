@@ -7,10 +7,11 @@ that `poll` returned are treated as consumed at the next `poll` (or at `commit`,
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from typing import Annotated, Unpack
+from typing import Annotated, Final, Unpack
 
 from bolide.client.consuming.flow_options import BATCH, DEFAULT_FLOW
 from bolide.client.consuming.group_member import GroupMember
+from bolide.client.consuming.lent import Lent
 from bolide.client.consuming.membership import ACTIVELY, BROADCASTING, model_name
 from bolide.client.consuming.message_filter import wanted_messages
 from bolide.client.consuming.offset_store import check_offset_store
@@ -39,7 +40,7 @@ from bolide.client.messages.arguments import (
     check_seconds,
     check_topic,
 )
-from bolide.client.messages.checked import ANY, FROM_ZERO, SECONDS_OR_ZERO, checked_methods, documented
+from bolide.client.messages.checked import ANY, FROM_ONE, FROM_ZERO, SECONDS_OR_ZERO, checked_methods, documented
 from bolide.client.messages.codec import Codec, CodecChoice, find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
@@ -49,6 +50,11 @@ from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.subscription import Selector, subscription
 from bolide.client.producing.producer import tracer
 from bolide.client.tracing.interceptor import see_polled
+
+ITERATED: Final = 60.0
+"""Timeout in seconds of a poll for an iterator, which then repeats it."""
+LENT: Final = 64
+"""Maximum number of messages that an iterator requests in advance."""
 
 
 @checked_methods
@@ -96,7 +102,7 @@ class PullConsumer(QueueConsumer):
         member = GroupMember(
             group, options, shared, ACTIVELY, start_from, find_strategy(strategy), self._serve, queue_listener
         )
-        self._prefetch = Prefetch(member, flow, suspend, self._codec_of, filters)
+        self._prefetch = Prefetch(member, flow, suspend, self._codec_of, filters, auto_commit)
         super().__init__(group, member, self._prefetch, interceptors, offset_folder, offset_store)
 
     # -- life cycle
@@ -243,10 +249,33 @@ class PullConsumer(QueueConsumer):
         return result
 
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
-        """Iterate over messages without end; with `auto_commit` each is consumed when the next is requested."""
+        """Iterate over messages until `close`; with `auto_commit` each is consumed when the next is requested."""
         while not self._closed:
-            for message in await self.poll(60.0, 1):
+            for message in await self._lend():
                 yield message
+
+    async def batches(self, max_messages: Annotated[int, FROM_ONE] = 256) -> AsyncIterator[list[ReceivedMessage]]:
+        """Iterate over lists of up to `max_messages` messages until `close`; with `auto_commit` each list is consumed
+        when the next is requested.
+
+        A list contains the messages that were fetched, also of several queues. It is never empty.
+        """
+        while not self._closed:
+            messages = await self.poll(ITERATED, max_messages)
+            if messages:
+                yield messages
+
+    async def _lend(self) -> Lent:
+        # An interceptor is called when the caller gets a message, so messages are not requested in advance for it.
+        return self._prefetch.lend(await self.poll(ITERATED, 1 if self._interceptors else LENT))
+
+    async def _lent(self) -> AsyncIterator[Lent]:
+        """Iterate over lists of messages for the blocking iterator."""
+        while not self._closed:
+            yield await self._lend()
+
+    def _take_back(self, _: Lent) -> None:
+        self._prefetch.settle()
 
     # -- offsets
 
@@ -262,6 +291,7 @@ class PullConsumer(QueueConsumer):
         Raises `ClientStateError` if the consumer is not running, or does not hold the queue.
         """
         process_queue = self._held(queue)
+        self._prefetch.settle()
         waiting = process_queue.waiting
         return waiting[0].queue_offset if waiting else process_queue.next_offset
 

@@ -149,6 +149,9 @@ class QueuePulls:
         task = self.member.instance.keep(lambda: self._pull_loop(process_queue), name, ended)
         self._tasks[process_queue] = task
 
+    def note_progress(self) -> None:
+        """Do nothing: a listener that has finished has already moved its offset."""
+
     async def lost(self, process_queue: ProcessQueue) -> None:
         """Stop pulling a released queue. Waits a limited time for its listeners."""
         process_queue.drop()

@@ -23,6 +23,7 @@ from bolide.client.messages.errors import ClientForked, ClientStateError
 log = logging.getLogger("bolide.client")
 
 T = TypeVar("T")
+Items = TypeVar("Items", bound=Iterator[Any])
 
 EXIT_PATIENCE: Final = 5.0
 LOOK_S: Final = 0.5
@@ -189,6 +190,11 @@ class LoopThread:
             except StopAsyncIteration:
                 return
             yield item
+
+    def iterate_lists(self, make: Callable[[], AsyncIterator[Items]], undo: Callable[[Items], object]) -> Iterator[Any]:
+        """Like `iterate`, but iterate over the items of lists. There is one hop between threads for each list."""
+        for items in self.iterate(make, undo):
+            yield from items
 
 
 def _copy(future: concurrent.futures.Future[T], inner: asyncio.Future[T]) -> None:
