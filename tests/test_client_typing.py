@@ -21,6 +21,7 @@ async def one(message: ReceivedMessage) -> None: ...
 def one_plain(message: ReceivedMessage) -> ConsumeResult: return ConsumeResult.SUCCESS
 async def many(messages: list[ReceivedMessage]) -> int: return len(messages)
 def many_plain(messages: list[ReceivedMessage]) -> bool: return True
+def count(messages: int) -> bool: return True
 async def text(message: ReceivedMessage) -> str: return ""
 
 
@@ -42,13 +43,15 @@ for consumer in (PushConsumer("g"),):
     consumer.subscribe("T", "*", many, batch=16)
     consumer.subscribe("T", "*", many_plain, batch=16)
     consumer.subscribe("T", "*", lambda message: print(message.body))
-    consumer.subscribe("T", "*", many)  # error
-    consumer.subscribe("T", "*", many_plain)  # error
+    consumer.subscribe("T", "*", many)
+    consumer.subscribe("T", "*", many_plain)
+    consumer.subscribe("T", "*", count)  # error
     consumer.subscribe("T", "*", one, batch=16)  # error
     consumer.subscribe("T", "*", text)  # error
 blocking = bolide.client.blocking.PushConsumer("g")
 blocking.subscribe("T", "*", many_plain, batch=16)
-blocking.subscribe("T", "*", many_plain)  # error
+blocking.subscribe("T", "*", many_plain)
+blocking.subscribe("T", "*", count)  # error
 TransactionProducer("g", "", Payments())
 TransactionProducer("g", "", Silent())  # error
 Message("T", b"body", tags="a", deliver_at=datetime.now(UTC))

@@ -399,7 +399,7 @@ class PushConsumer:
         expression: str | Selector,
         listener: Listener,
         *,
-        batch: Literal[0] = 0,
+        batch: Literal[0] | None = None,
         parent: str = "",
         codec: CodecChoice = None,
     ) -> None: ...
@@ -411,7 +411,7 @@ class PushConsumer:
         expression: str | Selector,
         listener: BatchListener,
         *,
-        batch: int,
+        batch: int | None = None,
         parent: str = "",
         codec: CodecChoice = None,
     ) -> None: ...
@@ -422,17 +422,18 @@ class PushConsumer:
         expression: str | Selector,
         listener: Listener | BatchListener,
         *,
-        batch: int = 0,
+        batch: int | None = None,
         parent: str = "",
         codec: CodecChoice = None,
     ) -> None:
         """Subscribe to messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
         `listener` is called with one message, or with `batch` above 0 with a list of at most `batch` messages of one
-        queue. It may be async, or synchronous (then it runs in a thread). If it returns nothing, the messages are
-        consumed. False, `ConsumeResult.RETRY` or an exception mean a retry; an int is the number of consumed messages
-        at the front of the list. For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
-        `codec` decodes the messages of this topic, instead of the consumer's codec.
+        queue. Without `batch`, a listener whose argument is annotated as a list gets up to 256 messages. It may be
+        async, or synchronous (then it runs in a thread). If it returns nothing, the messages are consumed. False,
+        `ConsumeResult.RETRY` or an exception mean a retry; an int is the number of consumed messages at the front of
+        the list. For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to. `codec` decodes
+        the messages of this topic, instead of the consumer's codec.
         """
         self._loop.call(
             lambda: cast(Any, self._native).subscribe(

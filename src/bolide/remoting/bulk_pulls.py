@@ -1,9 +1,9 @@
-"""Extension field of Bolide in a pull: the maximum size of the response to a reader of whole queues.
+"""Extension field of Bolide in a pull: the maximum size of a response with many messages.
 
-A broker limits the messages in each response (RocketMQ's defaults: 32 from memory, 8 from disk). This suffices for
-consumers, but a reader of millions of messages spends most of its time on requests. With this field Bolide's broker
-applies `bulkPullCount` and `bulkPullBytes` instead, and does not exceed the number in the field, except with a single
-message. RocketMQ's brokers ignore it.
+A broker limits the messages in each response (RocketMQ's defaults: 32 from memory, 8 from disk). A reader of millions
+of messages then spends most of its time on requests. With this field Bolide's broker applies `bulkPullCount` and
+`bulkPullBytes` instead, and does not exceed the number in the field, except with a single message. RocketMQ's brokers
+ignore it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Final
 from bolide.remoting.command import Command
 from bolide.remoting.headers.decode import java_int
 
+SMALL_PULL: Final = 32
+"""Default maximum number of messages in the response to a pull without the field."""
 BULK_BYTES: Final = 1024 * 1024
 """The usual maximum size in bytes; several responses may be in flight."""
 _KEY: Final = "bolideBulkBytes"

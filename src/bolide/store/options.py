@@ -136,8 +136,8 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
     bulk_pull_count: Annotated[
         PositiveCount,
         READS(
-            "Messages one bulk pull returns. Spark's source sends bulk pulls. The limits above apply to all other "
-            "pulls; a larger one also applies to bulk pulls.",
+            "Messages one bulk pull returns. Spark's source and Bolide's consumers send bulk pulls. The limits above "
+            "apply to all other pulls, also from RocketMQ's clients; a larger one also applies to bulk pulls.",
             java=OURS,
         ),
     ] = 1024

@@ -129,6 +129,14 @@ async def test_limits_of_a_topic_are_shared_by_the_queues_held() -> None:
     await waiting
 
 
+def test_a_pull_requests_no_more_than_the_cache_may_hold_or_a_small_pull() -> None:
+    queue = process_queue()
+    for cached, batch, count in ((1000, 256, 256), (100, 256, 100), (10, 256, 32), (10, 3, 3)):
+        flow = FlowControl(max_cached=cached, pull_batch=batch)
+        queue.limit(flow, 1)
+        assert queue.pull_count(flow) == count
+
+
 def test_messages_given_out_leave_the_cache_and_are_committed_when_consumed() -> None:
     queue = process_queue()
     queue.max_count = 2

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bolide.client import DamagedMessage, MessageQueue, ResponseError
-from bolide.client.consuming.pull import PullRequest, PullStatus, moved_after, pull, pull_or_restart
+from bolide.client.consuming.pull import PULL_BYTES, PullRequest, PullStatus, moved_after, pull, pull_or_restart
 from bolide.client.instance.instance import ClientInstance
 from bolide.client.instance.options import ClientOptions
 from bolide.client.messages.received import received_messages
@@ -18,6 +18,7 @@ from bolide.client.messages.subscription import Subscription
 from bolide.errors import ConnectionLost
 from bolide.layout.record import MIN_RECORD_SIZE
 from bolide.remoting import codes
+from bolide.remoting.bulk_pulls import bulk_bytes
 from bolide.remoting.command import Command, make_response
 from bolide.remoting.damaged_answer import damaged_ext
 from proof.kit.waiting import PATIENCE, until, until_answered
@@ -247,3 +248,19 @@ async def test_a_topic_made_again_under_a_consumer_is_read_completely(kind: str,
         broker.cut()
         await read(len(old) + len(new))
     assert sorted(seen) == sorted(old + new)  # threads run the listener, in any order
+
+
+@pytest.mark.parametrize(("count", "asked"), [(32, False), (33, True)])
+async def test_only_a_large_pull_has_the_field_of_a_bulk_pull(
+    count: int, asked: bool, broker: ScriptedBroker
+) -> None:
+    broker.on_loop(lambda: stored(broker))
+    instance = ClientInstance.acquire(patient(ClientOptions.of(broker.address)))
+    try:
+        await instance.fetch_route("T")
+        await pull(instance, PullRequest("G", QUEUE, 0, Subscription("T", "*", "TAG", 0), count))
+    finally:
+        await instance.release()
+    (command,) = broker.requests(codes.PULL_MESSAGE)
+    assert bulk_bytes(command) == (PULL_BYTES if asked else 0)
+    assert command.ext()["maxMsgNums"] == str(count)

@@ -185,3 +185,19 @@ async def test_a_running_consumer_goes_back_in_time(bolide_broker: Broker) -> No
         await push.seek_to_time(datetime.fromtimestamp(0, UTC))
         await until(lambda: len(seen) == 12, "all of it again")
     assert {message.body for message in seen[5:7]} == {b"2", b"3"}  # a plain listener runs in threads
+
+
+async def test_a_listener_of_lists_gets_long_lists_without_settings(bolide_broker: Broker) -> None:
+    bolide_broker.create_topic("T", 1)
+    lists: list[int] = []
+
+    async def note(messages: list[ReceivedMessage]) -> None:
+        lists.append(len(messages))
+
+    async with Producer("P", bolide_broker.namesrv_addr) as producer:
+        await producer.send_many([Message("T", b"x") for _ in range(600)])
+    push = consumer(bolide_broker, "G")
+    push.subscribe("T", "*", note)
+    async with push:
+        await until(lambda: sum(lists) == 600, "all messages")
+    assert lists == [256, 256, 88]

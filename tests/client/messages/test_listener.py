@@ -6,7 +6,7 @@ import asyncio
 import enum
 import functools
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -14,7 +14,7 @@ import pytest
 
 from bolide.client import DEAD_LETTER, ArgumentError, ConsumeResult, PushConsumer, ReceivedMessage, RetryLater
 from bolide.client.consuming.message_filter import check_filters, wanted_messages
-from bolide.client.messages.listener import Failed, ListenerCall
+from bolide.client.messages.listener import Failed, ListenerCall, takes_list
 from bolide.client.tracing.interceptor import ConsumeCall, Interceptor, around
 from bolide.world.real import THE_WORLD
 from tests.client.messages.received import a_message
@@ -164,6 +164,27 @@ def test_functions_that_would_not_run_are_rejected() -> None:
             consumer.subscribe("T", "*", listener)  # type: ignore[call-overload]  # a mistake of a user
     with pytest.raises(ArgumentError, match="filters generator is a generator"):
         check_filters((generator,))  # type: ignore[arg-type]  # a mistake of a user
+
+
+class Handlers:
+    def one(self, message: ReceivedMessage) -> None: ...
+    def some(self, messages: list[ReceivedMessage]) -> None: ...
+    def __call__(self, messages: "Sequence[ReceivedMessage]") -> None: ...  # noqa: UP037  a quoted annotation
+
+
+def evaluated(messages: Any) -> None: ...
+
+
+def test_annotation_decides_whether_a_listener_takes_a_list() -> None:
+    handlers = Handlers()
+    assert not takes_list(handlers.one)
+    for listener in (handlers.some, handlers, functools.partial(Handlers.some, handlers)):
+        assert takes_list(listener)
+    for annotation, several in ((list[ReceivedMessage], True), (Sequence[ReceivedMessage], True), (str, False)):
+        evaluated.__annotations__["messages"] = annotation
+        assert takes_list(evaluated) is several
+    for other in (lambda messages: None, [].append, print, dict):
+        assert not takes_list(other)
 
 
 def test_a_filter_that_returns_an_awaitable_fails(caplog: pytest.LogCaptureFixture) -> None:

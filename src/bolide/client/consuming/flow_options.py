@@ -36,8 +36,12 @@ class FlowControl:
         int, FROM_ONE_OR_OFF("`max_cached_bytes` for all queues of a topic together.", "bytes")
     ] = -1
     pull_batch: Annotated[
-        int, BATCH("Maximum number of messages per pull. A broker returns at most its own limit (32).")
-    ] = 32
+        int,
+        BATCH(
+            "Maximum number of messages per pull, but above 32 at most `max_cached`. RocketMQ's broker returns at most"
+            " its own limit (32)."
+        ),
+    ] = 256
     pull_interval: Annotated[float, SECONDS_OR_ZERO("Pause between pulls that bring messages.")] = 0.0
 
 

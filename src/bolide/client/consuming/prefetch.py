@@ -239,7 +239,7 @@ class Prefetch:
                 queue,
                 process_queue.next_offset,
                 wanted,
-                self._flow.pull_batch,
+                process_queue.pull_count(self._flow),
                 self._suspend,
                 broker_id=process_queue.suggested_broker,
                 lite=True,

@@ -15,6 +15,7 @@ from bolide.client.messages.errors import ResponseError, refusal_of
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.errors import BolideError
+from bolide.remoting.bulk_pulls import SMALL_PULL
 
 
 class ProcessQueue:
@@ -197,6 +198,10 @@ class ProcessQueue:
         self.max_span = flow.max_span
         self._count_shared, self._bytes_shared = count >= 0, size >= 0
         self._note_room()
+
+    def pull_count(self, flow: FlowControl) -> int:
+        """Return the number of messages to request in one pull. A large pull does not exceed a small cache."""
+        return min(flow.pull_batch, max(SMALL_PULL, self.max_count))
 
     async def wait_for_room(self) -> None:
         """Wait until the cache is below its limits, or the queue is dropped."""

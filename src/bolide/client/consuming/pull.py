@@ -20,6 +20,7 @@ from bolide.errors import BolideError
 from bolide.layout.names import MASTER_ID
 from bolide.layout.property_names import TAGS
 from bolide.remoting import codes
+from bolide.remoting.bulk_pulls import SMALL_PULL, bulk_ext
 from bolide.remoting.damaged_answer import names_damage
 
 log = logging.getLogger("bolide.client")
@@ -28,6 +29,10 @@ COMMIT: Final = 0x1
 SUSPEND: Final = 0x2
 SUBSCRIPTION: Final = 0x4
 LITE: Final = 0x10
+
+PULL_BYTES: Final = 256 * 1024
+"""Maximum size of the response to a pull for more than `SMALL_PULL` messages, except for a single message. It is the
+default limit of brokers for messages in memory. RocketMQ's brokers have only their own limits."""
 
 REPLICA_PAUSE: Final = 1.0
 """Seconds between pulls at a replica whose master is down: a replica of 5.x does not hold them, but returns empty
@@ -164,6 +169,8 @@ async def _pull_from(instance: ClientInstance, request: PullRequest, address: st
     }
     if flags & SUBSCRIPTION:
         ext["subscription"] = wanted.expression
+    if request.max_count > SMALL_PULL:
+        ext.update(bulk_ext(PULL_BYTES))
     asked = codes.LITE_PULL_MESSAGE if request.lite and version >= LITE_SINCE else codes.PULL_MESSAGE
     answer = await instance.call(
         address,

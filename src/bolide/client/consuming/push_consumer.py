@@ -61,7 +61,7 @@ from bolide.client.messages.checked import (
 from bolide.client.messages.codec import Codec, CodecChoice, find_codec
 from bolide.client.messages.errors import ClientStateError
 from bolide.client.messages.light_queues import check_parent
-from bolide.client.messages.listener import BatchListener, Listener, ListenerCall
+from bolide.client.messages.listener import BATCH, BatchListener, Listener, ListenerCall, takes_list
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.received import ReceivedMessage
 from bolide.client.messages.subscription import Selector
@@ -156,7 +156,7 @@ class PushConsumer(QueueConsumer):
         expression: str | Selector,
         listener: Listener,
         *,
-        batch: Literal[0] = 0,
+        batch: Literal[0] | None = None,
         parent: str = "",
         codec: CodecChoice = None,
     ) -> None: ...
@@ -168,7 +168,7 @@ class PushConsumer(QueueConsumer):
         expression: str | Selector,
         listener: BatchListener,
         *,
-        batch: int,
+        batch: int | None = None,
         parent: str = "",
         codec: CodecChoice = None,
     ) -> None: ...
@@ -179,20 +179,23 @@ class PushConsumer(QueueConsumer):
         expression: str | Selector,
         listener: Listener | BatchListener,
         *,
-        batch: Annotated[int, FROM_ZERO] = 0,
+        batch: Annotated[int | None, FROM_ZERO] = None,
         parent: str = "",
         codec: CodecChoice = None,
     ) -> None:
         """Subscribe to messages of a topic: ``"*"``, ``"TagA || TagB"``, or ``sql("a > 5")``.
 
         `listener` is called with one message, or with `batch` above 0 with a list of at most `batch` messages of one
-        queue. It may be async, or synchronous (then it runs in a thread). If it returns nothing, the messages are
-        consumed. False, `ConsumeResult.RETRY` or an exception mean a retry; an int is the number of consumed messages
-        at the front of the list. For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to.
-        `codec` decodes the messages of this topic, instead of the consumer's codec.
+        queue. Without `batch`, a listener whose argument is annotated as a list gets up to 256 messages. It may be
+        async, or synchronous (then it runs in a thread). If it returns nothing, the messages are consumed. False,
+        `ConsumeResult.RETRY` or an exception mean a retry; an int is the number of consumed messages at the front of
+        the list. For a light queue, ``lmq("room-1")``, `parent` is the topic its messages are sent to. `codec` decodes
+        the messages of this topic, instead of the consumer's codec.
         """
         check_topic(topic)
         check_parent(topic, parent)
+        if batch is None:
+            batch = BATCH if callable(listener) and takes_list(listener) else 0
         check_callable("listener", listener, "messages" if batch else "message")
         world = self._member.options.world
         decoder = self._codec if codec is None else find_codec(codec)

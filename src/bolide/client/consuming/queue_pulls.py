@@ -195,7 +195,7 @@ class QueuePulls:
                 process_queue.queue,
                 process_queue.next_offset,
                 wanted,
-                settings.flow.pull_batch,
+                process_queue.pull_count(settings.flow),
                 settings.suspend,
                 member.store.carry(process_queue.queue),
                 process_queue.suggested_broker,

@@ -16,7 +16,7 @@ from concurrent.futures import Executor, Future
 from contextvars import copy_context
 from enum import Enum
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_origin
 
 from bolide.client.messages.arguments import check_count
 from bolide.client.messages.codec import Codec, CodecError
@@ -36,6 +36,9 @@ DEAD_LETTER: Final = -1
 """The delay level that sends a message to the group's dead letter queue immediately."""
 PIECE: Final = 32
 """Maximum number of messages per job of a thread: a thread switch costs more than a fast listener."""
+BATCH: Final = 256
+"""Default maximum number of messages per call of a listener that takes a list."""
+_LISTS: Final = ("list", "List", "Sequence", "Collection", "Iterable")
 
 
 class ConsumeResult(Enum):
@@ -64,6 +67,19 @@ class RetryLater(Exception):
         check_count("delay_level", delay_level, DEAD_LETTER, MAX_DELAY_LEVEL)
         super().__init__(f"retry with delay level {delay_level}")
         self.delay_level = delay_level
+
+
+def takes_list(listener: Callable[..., Any]) -> bool:
+    """Return whether the argument of a listener is annotated as a list of messages. Annotations that are text are not
+    evaluated, because their names may exist only for a type checker."""
+    try:
+        parameters = list(inspect.signature(listener).parameters.values())
+    except (TypeError, ValueError):  # a function of an extension
+        return False
+    annotation: Any = parameters[0].annotation if parameters else None
+    if not isinstance(annotation, str):
+        annotation = getattr(get_origin(annotation) or annotation, "__name__", "")
+    return annotation.strip("'\"").partition("[")[0].rpartition(".")[2].strip() in _LISTS
 
 
 class ListenerCall:
