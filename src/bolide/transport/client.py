@@ -220,11 +220,15 @@ class ClientConnection:
 
     def _take(self, commands: list[Command]) -> None:
         waiting = self._waiting
-        for command in commands:
+        for number, command in enumerate(commands):
             if command.is_response:
                 pending = waiting.pop(command.opaque, None)
                 if pending is not None:  # ignore a response after its timeout
-                    pending.end(command, None)
+                    try:
+                        pending.end(command, None)
+                    except BaseException:  # Ctrl-C in code of the user must not lose the other responses
+                        self._take(commands[number + 1 :])
+                        raise
             elif self._on_request is not None:
                 self._serve(command)
 
@@ -292,12 +296,13 @@ class ClientConnection:
         # The loop may call a timer a clock tick early; deadlines within that tick are due.
         now = self._loop.time() + 0.001
         late = [opaque for opaque, pending in self._waiting.items() if pending.deadline <= now]
-        for opaque in late:
-            pending = self._waiting.pop(opaque, None)
-            if pending is not None:
-                self._not_answered(pending.began, now)
-                pending.end(None, RequestTimeout(f"{self.address} did not answer within the time allowed"))
-        self._schedule_sweep()
+        overdue = [self._waiting.pop(opaque) for opaque in late]
+        for pending in overdue:
+            self._not_answered(pending.began, now)
+        try:
+            _end_each(overdue, lambda: RequestTimeout(f"{self.address} did not answer within the time allowed"))
+        finally:
+            self._schedule_sweep()
 
     def _schedule_sweep(self) -> None:
         # A separate function, because a callback of `_expire` may send a request, which sets `_sweep`: mypyc assumes
@@ -333,5 +338,14 @@ class ClientConnection:
             self._sweep.cancel()
             self._sweep = None
         waiting, self._waiting = self._waiting, {}
-        for pending in waiting.values():
-            pending.end(None, error)
+        _end_each(list(waiting.values()), lambda: error)
+
+
+def _end_each(pending: list[AwaitedResponse], error: Callable[[], BolideError]) -> None:
+    """Report an error to all of these requests, also if Ctrl-C interrupts code of the user that one of them calls."""
+    for number, each in enumerate(pending):
+        try:
+            each.end(None, error())
+        except BaseException:
+            _end_each(pending[number + 1 :], error)
+            raise
