@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bolide.client import Message, RequestTimeout, Retry, SendResult
-from bolide.client.producing.accumulator import MAX_WAIT, MOST
+from bolide.client.producing.accumulator import MAX_SPREAD, MAX_WAIT, MOST
 from bolide.client.tracing.interceptor import Interceptor
 from bolide.errors import ConnectionLost
 from bolide.remoting import codes
@@ -113,6 +113,53 @@ async def test_many_sends_left_by_a_cancelled_close_end() -> None:
         async with asyncio.timeout(PATIENCE):
             outcomes = await many
     assert [type(each) for each in outcomes] == [ConnectionLost] * 3
+
+
+async def test_lists_of_the_caller_do_not_wait_for_a_response() -> None:
+    """No later request can contain a list together with other messages."""
+    with HoldingBroker() as broker:
+        async with Producer("P", broker.address) as producer:
+            await producer.send(Message("T", b"first"))
+            broker.holds = True
+            sends = [asyncio.ensure_future(producer.send(Message("T", b"in flight")))]
+            await until(lambda: bool(broker.unsent), "a request in flight")
+            pair = [Message("T", b"a"), Message("T", b"b")]
+            sends += [asyncio.ensure_future(producer.send_batch(pair)) for _ in "12"]
+            sends += [asyncio.ensure_future(producer.send(Message("T", body))) for body in (b"x" * 5000, b"y")]
+            accumulator = producer._sender.accumulator
+            assert accumulator is not None
+            for _ in range(4):
+                await asyncio.sleep(0)
+            assert accumulator.in_flight == 4, "only the last message waits"
+            broker.let_go()
+            await asyncio.gather(*sends)
+
+
+async def test_a_compressed_message_does_not_overtake_an_ordered_batch() -> None:
+    """A broker may reject the batch, and the producer then resends its messages."""
+    with HoldingBroker() as broker:
+        async with Producer("P", broker.address) as producer:
+            await producer.send(Message("T", b"first"))
+            broker.holds = True
+            futures = [producer.submit(message) for message in texts(2)]
+            await until(lambda: len(broker.unsent) == 1, "the batch")
+            futures.append(producer.submit(Message("T", b"x" * 5000, sharding_key="k")))
+            accumulator = producer._sender.accumulator
+            assert accumulator is not None
+            for _ in range(4):
+                await asyncio.sleep(0)
+            assert accumulator.in_flight == 1
+            broker.let_go()
+            assert [result.queue_offset for result in await asyncio.gather(*futures)] == [1, 2, 3]
+
+
+async def test_deadlines_of_a_request_are_close_together(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"first"))
+        times = [PATIENCE + part * MAX_SPREAD for part in (0, 0.9, -0.9, -0.8)]
+        futures = [producer.submit(each, timeout=left) for each, left in zip(texts(4), times, strict=True)]
+        await asyncio.gather(*futures)
+    assert batches(broker) == [[b"m0", b"m1"], [b"m2", b"m3"]]
 
 
 async def test_numbers_of_numpy_are_flags(broker: ScriptedBroker) -> None:

@@ -15,14 +15,13 @@ gets a lane only when another message follows before its response.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from copy import copy
 from typing import Any, Final
 
 from bolide.client.instance.send_frame import send_frame
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, results_of, send_result
-from bolide.client.producing.lane import Lane
+from bolide.client.producing.lane import Lane, end_each
 from bolide.client.producing.send_context import Accumulates, SendContext
 from bolide.client.producing.sending import Sending
 from bolide.errors import BolideError, RequestTimeout
@@ -82,17 +81,17 @@ class SharedRequest:
         """Set the result or error of each message."""
         lane, sendings, context = self.lane, self.sendings, self.accumulator.context
         if answer is None:
-            _each(sendings, lambda sending: sending.done(None, copy(error)))
+            end_each(sendings, lambda sending: sending.done(None, copy(error)))
         elif answer.code in STATUS_OF:
             try:
                 results = self._results(answer)
             except BaseException as invalid:
                 failure = invalid
-                _each(sendings, lambda sending: sending.ended_by(copy(failure)))
+                end_each(sendings, lambda sending: sending.ended_by(copy(failure)))
                 return
             if answer.code != codes.SUCCESS or context.faults is not None:
                 pairs = iter(results)
-                _each(sendings, lambda sending: sending.stored(answer.code, next(pairs)))
+                end_each(sendings, lambda sending: sending.stored(answer.code, next(pairs)))
                 return
             if self.bound:
                 self._leave_line()
@@ -111,7 +110,7 @@ class SharedRequest:
                     self.accumulator.send_alone(lane, sending, now)
             lane.connection.flush()
         else:
-            _each(sendings, lambda sending: sending.done(answer, None))
+            end_each(sendings, lambda sending: sending.done(answer, None))
 
     def _leave_line(self) -> None:
         """Like `leave_line` of each message, which a broker has stored."""
@@ -267,7 +266,10 @@ class Accumulator(Accumulates):
                 if not waiting:
                     continue
                 if lane.in_flight and (lane.batches or self._added_by(lane, now) is not None):
-                    self._hold(lane)
+                    if not lane.ordered:
+                        self._send_singles(lane, now)
+                    if waiting:
+                        self._hold(lane)
                 elif len(waiting) == 1 and not waiting[0].future.done() and waiting[0].deadline > now:  # the usual case
                     self.send_alone(lane, waiting.pop(), now)
                 else:
@@ -341,17 +343,35 @@ class Accumulator(Accumulates):
         if lane.waiting:
             self._hold(lane)
 
+    def _send_singles(self, lane: Lane, now: float) -> None:
+        """Send the first messages of a lane that a batch cannot contain: they gain nothing by waiting."""
+        count = 0
+        for sending in lane.waiting:
+            if sending.can_join():
+                break
+            count += 1
+        count = self._drop_ended(lane, now, count)
+        sendings = lane.waiting[:count]
+        del lane.waiting[:count]
+        for sending in sendings:
+            self.send_alone(lane, sending, now)
+
     def _count(self, waiting: list[Sending]) -> int:
         """Return how many of the waiting messages can share a request with the first, which can join a batch."""
         first = waiting[0]
-        wait_stored, deadline = first.message.wait_stored, first.deadline
+        wait_stored = first.message.wait_stored
+        earliest = latest = first.deadline
         size = 0
         for count, sending in enumerate(waiting):
             size += MAX_ADDED + len(sending.body) + 4 * len(sending.properties)  # UTF-8: 4 bytes per character at most
+            if sending.deadline > latest:
+                latest = sending.deadline
+            elif sending.deadline < earliest:
+                earliest = sending.deadline
             if (
                 not sending.can_join()
                 or sending.message.wait_stored != wait_stored
-                or abs(sending.deadline - deadline) > MAX_SPREAD
+                or latest - earliest > MAX_SPREAD
                 or (size > self._most_bytes and count)
             ):
                 return count
@@ -388,9 +408,9 @@ class Accumulator(Accumulates):
         except BaseException as error:
             failure = error
             if isinstance(error, Exception):  # one of them cannot be encoded, and fails alone
-                _each(sendings, lambda sending: self.send_alone(lane, sending, now))
+                end_each(sendings, lambda sending: self.send_alone(lane, sending, now))
             else:
-                _each(sendings, lambda sending: sending.ended_by(copy(failure)))
+                end_each(sendings, lambda sending: sending.ended_by(copy(failure)))
             return
         lane.in_flight += 1
         self.in_flight += 1
@@ -424,13 +444,3 @@ class Accumulator(Accumulates):
         cluster = known.route.clusters.get(queue.broker_name, "") if known is not None else ""
         text = f"{MSG_REGION}\x01{result.region_id}\x02{TRACE_ON}\x01{'true' if result.trace_on else 'false'}\x02"
         self.added[queue.broker_name] = (text + (f"{CLUSTER}\x01{cluster}\x02" if cluster else "")).encode()
-
-
-def _each(sendings: list[Sending], end: Callable[[Sending], None]) -> None:
-    """End all sends, even if one is interrupted by a cancellation or Ctrl-C in user code."""
-    for number, sending in enumerate(sendings):
-        try:
-            end(sending)
-        except BaseException:
-            _each(sendings[number + 1 :], end)
-            raise

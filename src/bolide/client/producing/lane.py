@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.producing.bound_line import BoundLine
@@ -67,3 +69,13 @@ class Lane(AnsweredLane):
             else:
                 kept.append(sending)
         self.waiting[:] = kept
+
+
+def end_each(sendings: list[Sending], end: Callable[[Sending], None]) -> None:
+    """End all sends, even if one is interrupted by a cancellation or Ctrl-C in user code."""
+    for number, sending in enumerate(sendings):
+        try:
+            end(sending)
+        except BaseException:
+            end_each(sendings[number + 1 :], end)
+            raise
