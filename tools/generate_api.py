@@ -271,7 +271,9 @@ def signature(module: str, node: Function, name: str, *, skip_self: bool = False
     ]
     if given.kwarg:
         pieces.append(f"**{argument(module, given.kwarg, None)}")
-    start = "await " if isinstance(node, ast.AsyncFunctionDef) and "asynccontextmanager" not in decorators(node) else ""
+    awaited = isinstance(node, ast.AsyncFunctionDef) and "asynccontextmanager" not in decorators(node)
+    awaited = awaited and not any(isinstance(part, ast.Yield) for part in ast.walk(node))
+    start = "await " if awaited else ""
     end = "" if node.name == "__init__" or node.returns is None else f" -> {written(node.returns)}"
     flat = f"{start}{name}({', '.join(pieces)}){end}"
     if len(flat) <= LINE:

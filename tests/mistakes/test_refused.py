@@ -339,6 +339,7 @@ unfit(
 
 NUMBERS: list[tuple[Any, str, Any]] = [
     (Producer, "max_in_flight", 0),
+    (Producer, "max_in_flight_bytes", 0),
     (Retry, "attempts", 0),
     (Producer, "timeout", 0),
     (Producer, "timeout", "3"),

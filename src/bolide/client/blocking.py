@@ -38,7 +38,14 @@ from bolide.client.messages.start_from import StartFrom
 from bolide.client.messages.subscription import Selector
 from bolide.client.messages.transaction import TransactionListener, TransactionResult
 from bolide.client.producing import producer, transaction_producer
-from bolide.client.producing.producer import DEFAULT_GROUP, MAX_IN_FLIGHT, RETRY, SEND_TIMEOUT, ProducerOptions
+from bolide.client.producing.producer import (
+    DEFAULT_GROUP,
+    MAX_IN_FLIGHT,
+    MAX_IN_FLIGHT_BYTES,
+    RETRY,
+    SEND_TIMEOUT,
+    ProducerOptions,
+)
 from bolide.client.producing.publish import QueueChoice
 from bolide.client.producing.retry import Retry
 from bolide.client.producing.transaction_producer import CONCURRENCY
@@ -58,6 +65,7 @@ class Producer:
         retry (a Retry): When a send is retried, and at which brokers.
         max_in_flight (messages, from 1): Messages without a response. At this limit `send` waits, and `submit`
             raises `TooFast`.
+        max_in_flight_bytes (bytes, from 1): `max_in_flight` in bytes of bodies. A longer message is sent alone.
         compress_above (bytes, from 0): Bodies from this size on are compressed.
         compression ("ZLIB", "LZ4", "ZSTD"): How bodies are compressed; every consumer must support it.
         max_body (bytes, from 1): Larger bodies are rejected. Brokers have their own limit (maxMessageSize).
@@ -77,6 +85,7 @@ class Producer:
         timeout: float = SEND_TIMEOUT,
         retry: Retry = RETRY,
         max_in_flight: int = MAX_IN_FLIGHT,
+        max_in_flight_bytes: int = MAX_IN_FLIGHT_BYTES,
         compress_above: int = 4096,
         compression: str = "ZLIB",
         max_body: int = DEFAULT_MAX_MESSAGE_SIZE,
@@ -95,6 +104,7 @@ class Producer:
             timeout=timeout,
             retry=retry,
             max_in_flight=max_in_flight,
+            max_in_flight_bytes=max_in_flight_bytes,
             compress_above=compress_above,
             compression=compression,
             max_body=max_body,
@@ -159,7 +169,8 @@ class Producer:
         return self._native.in_flight
 
     def send(self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None) -> SendResult:
-        """Send one message and return where it is stored. Waits while `max_in_flight` messages are in flight.
+        """Send one message and return where it is stored. Waits while `max_in_flight` messages, or
+        `max_in_flight_bytes`, are in flight.
 
         `queue` is a queue or a function that selects one; the message's `sharding_key` also selects a queue. Messages
         are tried until `timeout` while a broker is down, busy or no longer the master. A try whose response was lost
@@ -174,7 +185,8 @@ class Producer:
     ) -> concurrent.futures.Future[SendResult]:
         """Send without waiting; return a future of the result.
 
-        Raises `TooFast` if `max_in_flight` messages are in flight (the blocking client sets it in the future instead).
+        Raises `TooFast` if `max_in_flight` messages, or `max_in_flight_bytes`, are in flight (the blocking client sets
+        it in the future instead).
         """
         return self._loop.submit(lambda: self._native.submit(message, queue=queue, timeout=timeout))
 

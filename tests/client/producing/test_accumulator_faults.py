@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from bolide.client import Message, RequestTimeout, Retry, SendResult
-from bolide.client.producing.accumulator import MAX_SPREAD, MAX_WAIT, MOST
+from bolide.client.producing.accumulator import MAX_WAIT, MOST
+from bolide.client.producing.lane import MAX_SPREAD
 from bolide.client.tracing.interceptor import Interceptor
 from bolide.errors import ConnectionLost
 from bolide.remoting import codes

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bolide.client import ClientStateError, Message, MessageRefused, RequestTimeout, TooFast
+from bolide.client import ClientStateError, Message, MessageRefused, RequestTimeout, Retry, TooFast
 from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.command import Command
@@ -95,3 +95,54 @@ async def test_a_request_times_out_while_its_producer_is_introduced(broker: Scri
         broker.script[codes.GET_ROUTEINFO_BY_TOPIC] = silence
         with pytest.raises(RequestTimeout):
             await producer.request(Message("T", b"?"), 0.2)
+
+
+async def test_sends_wait_while_the_bytes_in_flight_reach_their_limit() -> None:
+    most = 0
+    with HoldingBroker() as broker:
+        async with Producer("P", broker.address, max_in_flight_bytes=10_000, compress_above=10**6) as producer:
+            sender = producer._sender
+            await producer.send(Message("T", b"first"))
+            assert sender.size == 0
+            broker.holds = True
+            sends = [asyncio.ensure_future(producer.send(Message("T", b"x" * 4000))) for _ in range(12)]
+            sends.append(asyncio.ensure_future(producer.send(Message("T", b"x" * 20_000))))
+            sends += [asyncio.ensure_future(producer.send_batch([Message("T", b"x" * 4000)] * 2)) for _ in range(3)]
+            await until(lambda: sender.waiting == 13, "a full producer")
+            assert (producer.in_flight, sender.size) == (3, 12_000)
+            with pytest.raises(TooFast, match="12000 bytes .* raise max_in_flight_bytes"):
+                producer.submit(Message("T", b"x"))
+            listed = [Message("T", b"x" * 3000) for _ in range(20)]
+            many = asyncio.create_task(producer.send_many(listed))
+            broker.let_go()
+            while not all(each.done() for each in [*sends, many]):
+                most = max(most, sender.size if producer.in_flight > 1 else 0)
+                await asyncio.sleep(0)
+            await asyncio.gather(*sends)
+            assert not any(isinstance(each, BaseException) for each in await many)
+            assert (producer.in_flight, sender.size) == (0, 0)
+    assert most <= 12_000
+
+
+async def test_a_message_longer_than_the_limit_of_bytes_is_sent(broker: ScriptedBroker) -> None:
+    async with Producer("P", broker.address, max_in_flight_bytes=10) as producer:
+        assert (await producer.send(Message("T", b"x" * 100))).queue_offset == 0
+        assert (await producer.submit(Message("T", b"x" * 100))).queue_offset == 0
+        outcomes = await asyncio.gather(*(producer.send(Message("T", b"x" * 100)) for _ in range(4)))
+    assert len(outcomes) == 4
+
+
+async def test_bytes_of_failed_and_cancelled_sends_are_free_again() -> None:
+    with HoldingBroker() as broker:
+        async with Producer("P", broker.address, retry=Retry(attempts=1), codec="json") as producer:
+            await producer.send(Message("T", b"first"))
+            broker.holds = True
+            futures = [producer.submit(message) for message in texts(3)]
+            futures.append(producer.submit(Message("T", value={"a": 1}, delay_level=1, sharding_key="k")))
+            assert producer._sender.size == 3 * 2 + len(b'{"a":1}')
+            futures[0].cancel()
+            await until(lambda: bool(broker.unsent), "a request in flight")
+            broker.cut()
+            await asyncio.gather(*futures, return_exceptions=True)
+            await until(lambda: producer.in_flight == 0, "the end of the sends")
+            assert producer._sender.size == 0

@@ -21,13 +21,13 @@ from typing import Any, Final
 from bolide.client.instance.send_frame import send_frame
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, results_of, send_result
-from bolide.client.producing.lane import Lane, end_each
+from bolide.client.producing.lane import Lane, end_each, joinable
 from bolide.client.producing.send_context import Accumulates, SendContext
 from bolide.client.producing.sending import Sending
 from bolide.errors import BolideError, RequestTimeout
 from bolide.layout.property_names import CLUSTER, MSG_REGION, TRACE_ON
 from bolide.remoting import codes
-from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
+from bolide.remoting.batch import BatchMessage, encode_batch
 from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
 
@@ -40,19 +40,15 @@ MAX_WAIT: Final = 0.01
 """Maximum time in seconds that a message waits for the response to an earlier request. So a broker that responds late,
 as it does while a replica is slow, still gets all messages early enough. A message waits longer for a batch that has
 bound messages."""
-MAX_SPREAD: Final = 0.05
-"""Maximum difference in seconds between the deadlines of messages that share a request. Its deadline is the latest."""
 ALONE: Final = 60.0
 """Seconds that messages of a queue are sent one by one after the broker rejected a batch of them."""
-MAX_ADDED: Final = ELEMENT_FIXED + 512
-"""Maximum number of bytes that a batch adds to the body and the properties of a message."""
 MAX_LANES: Final = 10_000
 
 
 class SharedRequest:
     """A request in flight with several messages of a lane."""
 
-    __slots__ = ("accumulator", "bound", "lane", "last", "ordered", "sendings")
+    __slots__ = ("accumulator", "bound", "lane", "last", "ordered", "sendings", "size")
 
     def __init__(self, accumulator: Accumulator, lane: Lane, sendings: list[Sending]) -> None:
         self.accumulator = accumulator
@@ -64,10 +60,11 @@ class SharedRequest:
         """Number in the line of the last of these messages."""
         self.ordered = 0
         """1 if a message is bound to the queue, otherwise 0."""
+        self.size = 0
         for sending in sendings:
+            self.size += sending.size
             if sending.bound:
                 self.ordered = 1
-                break
 
     def done(self, answer: Command | None, error: BolideError | None) -> None:
         """Called by the connection with the response or the error."""
@@ -98,7 +95,7 @@ class SharedRequest:
             for number, sending in enumerate(sendings):
                 if not sending.future.done():
                     sending.future.set_result(results[number])
-            context.all_finished(sendings)
+            context.all_finished(sendings, self.size)
         elif answer.code in REFUSED:
             now = context.loop.time()
             lane.alone_until = now + ALONE
@@ -331,7 +328,7 @@ class Accumulator(Accumulates):
             try:
                 while sent < len(part) and not stops:
                     first = part[sent]
-                    count = self._count(part[sent:]) if added is not None and first.can_join() else 1
+                    count = joinable(part[sent:], self._most_bytes) if added is not None and first.can_join() else 1
                     sent += count
                     if added is None or count == 1:
                         self.send_alone(lane, first, now)
@@ -355,27 +352,6 @@ class Accumulator(Accumulates):
         del lane.waiting[:count]
         for sending in sendings:
             self.send_alone(lane, sending, now)
-
-    def _count(self, waiting: list[Sending]) -> int:
-        """Return how many of the waiting messages can share a request with the first, which can join a batch."""
-        first = waiting[0]
-        wait_stored = first.message.wait_stored
-        earliest = latest = first.deadline
-        size = 0
-        for count, sending in enumerate(waiting):
-            size += MAX_ADDED + len(sending.body) + 4 * len(sending.properties)  # UTF-8: 4 bytes per character at most
-            if sending.deadline > latest:
-                latest = sending.deadline
-            elif sending.deadline < earliest:
-                earliest = sending.deadline
-            if (
-                not sending.can_join()
-                or sending.message.wait_stored != wait_stored
-                or latest - earliest > MAX_SPREAD
-                or (size > self._most_bytes and count)
-            ):
-                return count
-        return len(waiting)
 
     def _added_by(self, lane: Lane, now: float) -> bytes | None:
         """Return the properties that the broker adds to a single message, or None if messages are sent alone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from bolide.client.messages.light_queues import is_lmq
 from bolide.client.messages.queue import MessageQueue
@@ -10,7 +11,13 @@ from bolide.client.producing.bound_line import BoundLine
 from bolide.client.producing.send_context import Accumulates, AnsweredLane
 from bolide.client.producing.sending import Sending
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
+from bolide.remoting.batch import ELEMENT_FIXED
 from bolide.transport.client import ClientConnection
+
+MAX_SPREAD: Final = 0.05
+"""Maximum difference in seconds between the deadlines of messages that share a request. Its deadline is the latest."""
+MAX_ADDED: Final = ELEMENT_FIXED + 512
+"""Maximum number of bytes that a batch adds to the body and the properties of a message."""
 
 
 class Lane(AnsweredLane):
@@ -69,6 +76,28 @@ class Lane(AnsweredLane):
             else:
                 kept.append(sending)
         self.waiting[:] = kept
+
+
+def joinable(waiting: list[Sending], most_bytes: int) -> int:
+    """Return how many of the waiting messages can share a request with the first, which can join a batch."""
+    first = waiting[0]
+    wait_stored = first.message.wait_stored
+    earliest = latest = first.deadline
+    size = 0
+    for count, sending in enumerate(waiting):
+        size += MAX_ADDED + len(sending.body) + 4 * len(sending.properties)  # UTF-8: 4 bytes per character at most
+        if sending.deadline > latest:
+            latest = sending.deadline
+        elif sending.deadline < earliest:
+            earliest = sending.deadline
+        if (
+            not sending.can_join()
+            or sending.message.wait_stored != wait_stored
+            or latest - earliest > MAX_SPREAD
+            or (size > most_bytes and count)
+        ):
+            return count
+    return len(waiting)
 
 
 def end_each(sendings: list[Sending], end: Callable[[Sending], None]) -> None:

@@ -27,6 +27,7 @@ class LineMember:
         "number",
         "producer",
         "queue",
+        "size",
         "timer",
         "topic",
         "tries",
@@ -38,6 +39,7 @@ class LineMember:
     queue: MessageQueue | None
     deadline: float
     count: int
+    size: int
     tries: int
     future: asyncio.Future[SendResult]
     line: BoundLine | None
@@ -177,4 +179,4 @@ class LineMember:
         """Called when the message has its outcome: free its place in flight."""
         if self.line is not None:
             self.leave_line()
-        self.producer.finished(self, self.count)
+        self.producer.finished(self, self.count, self.size)

@@ -89,7 +89,7 @@ class ManySends:
         self._given_up = False
         """Whether the caller no longer waits."""
         self._all_there = asyncio.Event()
-        self._most_bytes = min(MOST_BYTES, producer.max_body)
+        self._most_bytes = min(MOST_BYTES, producer.max_body, producer.max_bytes)
 
     async def send(self, messages: Iterable[Message]) -> list[SendResult | BaseException]:
         """Send the messages and return one outcome for each."""
@@ -251,7 +251,7 @@ class ManySends:
         queue = entry.queue
         if queue is not None and queue in self._parts:
             await self._send_part(queue)
-        await self._producer.wait_for_slots()
+        await self._producer.wait_for_slots(1, len(entry.message.body))
         self._producer.check_usable()
         sending = self._producer.sending_of(entry.message, queue if entry.bound else self._choice)
         sending.first = queue
@@ -264,7 +264,7 @@ class ManySends:
         part = self._parts.pop(queue)
         entries = part.entries
         try:
-            await self._producer.wait_for_slots(len(entries))
+            await self._producer.wait_for_slots(len(entries), part.size)
             sending = self._sending_of(part)
         except BaseException as error:
             raise_interruption(error)

@@ -142,8 +142,7 @@ class MessageSender(SendContext):
 
     def go(self, sending: Sending) -> None:
         """Add a message to the messages in flight, and send it."""
-        self.in_flight.add(sending)
-        self.count += sending.count
+        self.entered(sending, sending.count, sending.size)
         sending.start()
 
     def _go(self, sending: Sending, calls: list[SendCall]) -> Sending:

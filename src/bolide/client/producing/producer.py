@@ -55,6 +55,7 @@ DEFAULT_GROUP: Final = "DEFAULT_PRODUCER"
 SEND_TIMEOUT: Final = 3.0
 """Seconds for one message, with all its tries."""
 MAX_IN_FLIGHT: Final = 4096
+MAX_IN_FLIGHT_BYTES: Final = 100 * 1024 * 1024
 RETRY: Final = Retry()
 
 
@@ -64,6 +65,7 @@ class ProducerOptions(ConnectionOptions, total=False):
     timeout: float
     retry: Retry
     max_in_flight: int
+    max_in_flight_bytes: int
     compress_above: int
     compression: str
     max_body: int
@@ -98,6 +100,9 @@ class Producer(Closeable):
                 "Messages without a response. At this limit `send` waits, and `submit` raises `TooFast`.", "messages"
             ),
         ] = MAX_IN_FLIGHT,
+        max_in_flight_bytes: Annotated[
+            int, FROM_ONE("`max_in_flight` in bytes of bodies. A longer message is sent alone.", "bytes")
+        ] = MAX_IN_FLIGHT_BYTES,
         compress_above: Annotated[int, FROM_ZERO("Bodies from this size on are compressed.", "bytes")] = 4096,
         compression: Annotated[str, COMPRESSION("How bodies are compressed; every consumer must support it.")] = "ZLIB",
         max_body: Annotated[
@@ -125,6 +130,7 @@ class Producer(Closeable):
             timeout=timeout,
             retry=retry,
             max_in_flight=max_in_flight,
+            max_in_flight_bytes=max_in_flight_bytes,
             compress_above=compress_above,
             compression=NAMES[compression],
             max_body=max_body,
@@ -244,7 +250,8 @@ class Producer(Closeable):
     async def send(
         self, message: Message, *, queue: QueueChoice | None = None, timeout: float | None = None
     ) -> SendResult:
-        """Send one message and return where it is stored. Waits while `max_in_flight` messages are in flight.
+        """Send one message and return where it is stored. Waits while `max_in_flight` messages, or
+        `max_in_flight_bytes`, are in flight.
 
         `queue` is a queue or a function that selects one; the message's `sharding_key` also selects a queue. Messages
         are tried until `timeout` while a broker is down, busy or no longer the master. A try whose response was lost
@@ -253,8 +260,8 @@ class Producer(Closeable):
         `TopicNotFound`, `ResponseError`, `SendFailed` (after all tries), `RequestTimeout`.
         """
         sender = self._sender
-        if sender.waiting or sender.count >= sender.max_in_flight:
-            await sender.wait_for_slots()
+        if sender.waiting or sender.count >= sender.max_in_flight or sender.size >= sender.max_bytes:
+            await sender.wait_for_slots(1, sender.size_of(message))
         return await sender.accept(message, queue, timeout).future
 
     def submit(
@@ -262,8 +269,10 @@ class Producer(Closeable):
     ) -> asyncio.Future[SendResult]:
         """Send without waiting; return a future of the result.
 
-        Raises `TooFast` if `max_in_flight` messages are in flight (the blocking client sets it in the future instead).
+        Raises `TooFast` if `max_in_flight` messages, or `max_in_flight_bytes`, are in flight (the blocking client sets
+        it in the future instead).
         """
+        self._sender.check_bytes(message)
         return self._sender.accept(message, queue, timeout).future
 
     async def send_many(
@@ -289,12 +298,14 @@ class Producer(Closeable):
         Raises `MessageRefused` if they differ in topic or `wait_stored`, exceed `max_body` together, have a delay, or
         are for a %RETRY% topic.
         """
-        await self._sender.wait_for_slots()
-        return await self._sender.accept_batch(list(check_several("messages", messages)), queue, timeout).future
+        sender = self._sender
+        listed = list(check_several("messages", messages))
+        await sender.wait_for_slots(1, sum(map(sender.size_of, listed)))
+        return await sender.accept_batch(listed, queue, timeout).future
 
     async def send_oneway(self, message: Message, *, queue: QueueChoice | None = None) -> None:
         """Send without requesting a response: fast, but a loss is not detected."""
-        await self._sender.wait_for_slots()
+        await self._sender.wait_for_slots(1, self._sender.size_of(message))
         await self._sender.accept(message, queue, None, oneway=True).future
 
     async def recall(self, topic: str, handle: str, timeout: Annotated[float | None, SECONDS] = None) -> str:
@@ -323,7 +334,7 @@ class Producer(Closeable):
         try:
             async with asyncio.timeout_at(deadline):
                 await self._announce(with_namespace(sender.options.namespace, message.topic))
-                await sender.wait_for_slots()
+                await sender.wait_for_slots(1, sender.size_of(message))
             marks = (
                 f"CORRELATION_ID\x01{correlation_id}\x02REPLY_TO_CLIENT\x01{instance.client_id}\x02"
                 f"TTL\x01{int(timeout * 1000)}\x02"

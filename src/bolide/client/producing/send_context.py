@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from threading import get_ident
 from typing import Any, Final
@@ -70,6 +70,7 @@ class SendSettings:
     timeout: float
     retry: Retry
     max_in_flight: int
+    max_in_flight_bytes: int
     compress_above: int
     compression: int
     max_body: int
@@ -91,6 +92,7 @@ class SendContext:
         self.retries = retry.attempts - 1
         self.backoff, self.max_backoff = retry.backoff, retry.max_backoff
         self.max_in_flight = settings.max_in_flight
+        self.max_bytes = settings.max_in_flight_bytes
         self.retry_when_not_safe = retry.when_not_safe
         self.wall_ms = options.world.wall_ms
         self._ids = UniqueIds(options.world)
@@ -106,11 +108,15 @@ class SendContext:
         """The `Sending` of each message without a response."""
         self.count = 0
         """Number of messages in flight."""
+        self.size = 0
+        """Total size of their bodies in bytes."""
+        self._last_size = 1
+        """Size of the last body, which is assumed for the body of a value that is not encoded yet."""
         self.waiting = 0
         """Number of callers that wait for a place in flight. The next caller waits after them."""
-        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._granted = 0
-        """Number of places given to callers that have not used them yet."""
+        self._queue: deque[tuple[int, int, asyncio.Future[None]]] = deque()
+        self._granted = self._granted_size = 0
+        """Number and bytes of places given to callers that have not used them yet."""
         self._idle = asyncio.Event()
         self.lines: dict[MessageQueue, BoundLine] = {}
         """Lines of messages that are bound to a queue."""
@@ -192,17 +198,22 @@ class SendContext:
 
     # -- places in flight
 
-    async def wait_for_slots(self, count: int = 1) -> None:
-        """Wait until `count` more messages may be in flight. If `count` is `max_in_flight` or more, wait until no
-        message is in flight.
+    def size_of(self, message: Any) -> int:
+        """Return the size of a message's body in bytes, or that of the last message if it is not encoded yet."""
+        body = getattr(message, "body", b"")
+        return len(body) if isinstance(body, bytes) and body else self._last_size
+
+    async def wait_for_slots(self, count: int, size: int) -> None:
+        """Wait until `count` more messages may be in flight, with bodies of `size` bytes in total. If one of them
+        exceeds its limit alone, wait until no message is in flight.
 
         Callers get their places in order. Otherwise a task that sends in a loop would always get the place of its last
         message, and other tasks would wait without end.
         """
-        if not self.waiting and self._has_slots(count):
+        if not self.waiting and self._has_slots(count, size):
             return
         granted = self.loop.create_future()
-        self._queue.append((count, granted))
+        self._queue.append((count, size, granted))
         self.waiting += 1
         try:
             await granted
@@ -212,22 +223,26 @@ class SendContext:
                 granted.cancel()
             elif not granted.cancelled():
                 self._granted -= count
+                self._granted_size -= size
             if self._queue:  # not now, but once this caller has used its place, or failed
                 self.loop.call_soon(self._grant)
 
-    def _has_slots(self, count: int) -> bool:
+    def _has_slots(self, count: int, size: int) -> bool:
         taken = self.count + self._granted
-        return not taken or taken + count <= self.max_in_flight
+        return not taken or (
+            taken + count <= self.max_in_flight and self.size + self._granted_size + size <= self.max_bytes
+        )
 
     def _grant(self) -> None:
         """Give free places to the callers that wait, in order."""
         queue = self._queue
         while queue:
-            count, granted = queue[0]
+            count, size, granted = queue[0]
             if not granted.done():  # otherwise the caller was cancelled
-                if not self._has_slots(count):
+                if not self._has_slots(count, size):
                     return
                 self._granted += count
+                self._granted_size += size
                 granted.set_result(None)
             queue.popleft()
 
@@ -246,19 +261,35 @@ class SendContext:
                 " await send(), or raise max_in_flight"
             )
 
-    def finished(self, sending: object, count: int) -> None:
+    def check_bytes(self, message: Any) -> None:
+        """Raise `TooFast` if the message must wait because of the bytes in flight."""
+        if self.count and not self._has_slots(0, self.size_of(message)):
+            raise TooFast(
+                f"{self.size} bytes of producer {self.group} are in flight: wait for some of their futures, await"
+                " send(), or raise max_in_flight_bytes"
+            )
+
+    def entered(self, sending: object, count: int, size: int) -> None:
+        """Called when a `Sending` of `count` messages with `size` bytes is sent: adds it to the messages in flight."""
+        self.in_flight.add(sending)
+        self.count += count
+        self.size += size
+        self._last_size = size
+
+    def finished(self, sending: object, count: int, size: int) -> None:
         """Called when a `Sending` of `count` messages has its outcome: removes it from the messages in flight."""
         if sending in self.in_flight:
             self.in_flight.remove(sending)
             self.count -= count
+            self.size -= size
         if self._queue or self.closed:
             self._freed()
 
-    def all_finished(self, sendings: Iterable[object]) -> None:
-        """Like `finished`, for several single messages."""
-        before = len(self.in_flight)
+    def all_finished(self, sendings: Collection[object], size: int) -> None:
+        """Like `finished`, for single messages in flight with `size` bytes in total."""
         self.in_flight.difference_update(sendings)
-        self.count -= before - len(self.in_flight)
+        self.count -= len(sendings)
+        self.size -= size
         if self._queue or self.closed:
             self._freed()
 

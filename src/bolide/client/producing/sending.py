@@ -87,6 +87,7 @@ class Sending(LineMember):
         self.batch = batch
         self.oneway = oneway
         self.count = 1
+        self.size = len(message.body)
         self.first: MessageQueue | None = None
         """Queue of the first try if the caller selected it, else None. Unlike `choice`, it does not bind retries."""
         self.bound = choice is not None or bool(self.message.sharding_key)

@@ -117,7 +117,7 @@ class TransactionProducer(Producer):
         if message.delayed:
             raise MessageRefused("a message in a transaction cannot have a delay: it appears at the commit", "message")
         sender = self._sender
-        await sender.wait_for_slots()
+        await sender.wait_for_slots(1, sender.size_of(message))
         marks = f"TRAN_MSG\x01true\x02PGROUP\x01{sender.group}\x02"
         sent = await sender.accept(message, queue, timeout, marks=marks, sys_flag=TRANSACTION_PREPARED).future
         if sent.status is not SendStatus.SEND_OK:
