@@ -371,6 +371,10 @@ class Disk(SimulatedFiles):
             self._call("sync_dir", path)
         super().sync_dir(path)
 
+    def link(self, source: str, target: str) -> bool:
+        self._call("link", source)
+        return super().link(source, target)
+
     def rename(self, source: str, target: str) -> None:
         self._call("rename", source)
         super().rename(source, target)

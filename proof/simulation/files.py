@@ -164,6 +164,10 @@ class ProcessFiles:
         self._disk.sync_dir(path)
         self._wait(left)
 
+    def link(self, source: str, target: str) -> bool:
+        self._call("link", f"{source} to {target}")
+        return self._disk.link(source, target)
+
     def rename(self, source: str, target: str) -> None:
         self._call("rename", f"{source} to {target}")
         self._disk.rename(source, target)

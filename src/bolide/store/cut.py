@@ -20,6 +20,7 @@ from bolide.store.background.maintenance import Maintenance
 from bolide.store.background.reput import Reput
 from bolide.store.disk.copies import PART, copy_bytes
 from bolide.store.disk.jobs import SyncDerived
+from bolide.store.disk.segments import unshare
 from bolide.store.errors import NotTheLog, ServiceNotAvailable, StoreDamaged
 from bolide.store.index.index_service import IndexService
 from bolide.store.log.commit_log import CommitLog
@@ -85,7 +86,8 @@ class LogCut:
         )
 
     def keep_copy(self, end: int, now: int) -> None:
-        """Copy the bytes from `end` on durably, before `run` truncates them. Blocks on the disk.
+        """Copy the bytes from `end` on durably, before `run` truncates them. A file that a running copy of the store
+        shares is no longer shared afterwards. Blocks on the disk.
 
         Raises `FileFailed`.
         """
@@ -104,6 +106,9 @@ class LogCut:
         for old in [*copies, name][:-COPIES]:
             files.remove(f"{folder}/{old}")
         files.sync_dir(folder)
+        # Before `run`, and not in it: a full disk must be noticed while the log is whole. Also, a start rejects a store
+        # whose newest file is shared before it finishes a truncation.
+        unshare(log.segments, end)
 
     def run(self, end: int, now: int) -> None:
         """Truncate the log to `end` durably, after `check`. Blocks on the disk.

@@ -66,6 +66,16 @@ def _check_names(files: Files, folder: str) -> None:
     assert files.list_dir(folder + "/a") == ["b", "z"] and files.size(folder + "/a/z") == 7
     assert _fails(lambda: files.rename(folder + "/a/y", folder + "/a/z"))
     assert _fails(lambda: files.remove(folder + "/a")), "a folder that is not empty stays"
+    if files.link(folder + "/a/z", folder + "/a/y"):
+        assert files.links(folder + "/a/y") == files.links(folder + "/a/z") == 2
+        handle = files.open(folder + "/a/y")
+        files.write_at(handle, [b"same"], 0)
+        files.close(handle)
+        assert files.read_file(folder + "/a/z") == b"same\0\0\0", "two names are one file"
+        assert _fails(lambda: files.link(folder + "/a/z", folder + "/a/y")), "a link replaces no file"
+        assert _fails(lambda: files.link(folder + "/a/x", folder + "/a/w"))
+    files.remove(folder + "/a/y")
+    assert files.links(folder + "/a/z") == 1
     files.sync_dir(folder + "/a")
     files.sync_dir(folder + "/missing")
     for name in ("a/b", "a/z", "a/z", "a"):

@@ -197,6 +197,13 @@ def cut(
             child.cut(survives, sectors_at_once)
 
 
+def names_of(folder: Folder, inode: Inode) -> int:
+    """Return the number of names of a file in the folder and its subfolders."""
+    return sum(
+        names_of(child, inode) if isinstance(child, Folder) else child is inode for child in folder.now.values()
+    )
+
+
 def used_by(folder: Folder) -> int:
     """Return the total size in bytes of all files in the folder and its subfolders."""
     return sum(child.size if isinstance(child, Inode) else used_by(child) for child in folder.now.values())

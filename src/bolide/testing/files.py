@@ -27,7 +27,7 @@ from collections.abc import Callable
 
 from bolide.store.disk.files import DiskFull, FileFailed, FileLocked, SyncFailed
 from bolide.testing.check_files import check_files
-from bolide.testing.disk import SECTOR, Folder, Inode
+from bolide.testing.disk import SECTOR, Folder, Inode, names_of
 from bolide.testing.file_system import FileSystem, path_parts
 
 __all__ = ["SECTOR", "SimulatedFiles", "Stopped", "check_files"]
@@ -210,6 +210,15 @@ class SimulatedFiles(FileSystem):
         self._changes("sync_dir")
         self._sync_names(folder)
 
+    def link(self, source: str, target: str) -> bool:
+        found = self._find(source)
+        folder, name = self._place(target)
+        if folder is None or not isinstance(found, Inode) or name in folder.now:
+            raise FileFailed(f"cannot link {source}: no such file, or {target} exists")
+        self._changes("link")
+        self._named((folder, name, found))
+        return True
+
     def rename(self, source: str, target: str) -> None:
         folder, name = self._place(source)
         into, as_name = self._place(target)
@@ -249,7 +258,8 @@ class SimulatedFiles(FileSystem):
         return found.size if isinstance(found, Inode) else -1
 
     def links(self, path: str) -> int:
-        return 1 if isinstance(self._find(path), Inode) else 0
+        found = self._find(path)
+        return names_of(self._root, found) if isinstance(found, Inode) else 0
 
     def modified_ms(self, path: str) -> int:
         found = self._find(path)

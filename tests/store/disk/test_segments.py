@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from bolide.store.disk.files import DiskFull
-from bolide.store.disk.segments import HandleCache, SegmentList, segment_name
+from bolide.store.disk.segments import HandleCache, SegmentList, segment_name, unshare
 from bolide.store.errors import StoreDamaged
 from bolide.testing.files import SimulatedFiles, Stopped
 
@@ -165,3 +165,67 @@ class TestHandles:
         assert paths == [segments.path_at(0)]
         assert set(folders) == {FOLDER, "/data", "/"}
         assert segments.handles.take_unsynced() == ([], [])
+
+
+def shared(count: int) -> tuple[SimulatedFiles, SegmentList]:
+    """Files that another folder has as hard links."""
+    files, segments = filled(count)
+    files.make_dir("/data/other")
+    for name in files.list_dir(FOLDER):
+        files.link(f"{FOLDER}/{name}", f"/data/other/{name}")
+    return files, segments
+
+
+def test_files_at_the_end_are_separated_from_other_names() -> None:
+    files, segments = shared(4)
+    segments.read(200, 3)
+    unshare(segments, 200)
+    assert [files.links(segments.path_at(at)) for at in (0, 100, 200, 300)] == [2, 1, 1, 2]
+    segments.write(200, [b"new"])
+    segments.write(150, [b"new"])
+    assert segments.read(100, 3) == b"001" and segments.read(200, 3) == b"new"
+    for at in (100, 200):
+        assert files.read_file(f"/data/other/{segment_name(at)}") == b"%03d" % (at // 100) + bytes(97)
+
+
+def test_files_with_one_name_are_not_copied() -> None:
+    files, segments = filled(2)
+    before = files.calls
+    for end in (0, 50, 100, 200, 1000):
+        unshare(segments, end)
+    assert files.calls == before
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_stop_at_any_call_leaves_the_shared_or_the_separate_file(seed: int) -> None:
+    of, _ = shared(2)
+    for name in of.list_dir(FOLDER):
+        handle = of.open(f"{FOLDER}/{name}")
+        of.datasync(handle)
+        of.close(handle)
+    for folder in (FOLDER, "/data/other", "/data", "/"):
+        of.sync_dir(folder)
+    for stop in range(20):
+        files = of.clone()
+        segments = make(files)
+        segments.load()
+        files.stop_after = files.calls + stop
+        with contextlib.suppress(Stopped):
+            unshare(segments, 150)
+        files.power_cut(seed)
+        again = make(files)
+        again.load()
+        assert again.read(100, 3) == b"001"
+        assert files.read_file(f"/data/other/{segment_name(100)}") == b"001" + bytes(97)
+        unshare(again, 150)
+        assert files.links(again.path_at(100)) == 1
+        assert files.list_dir(FOLDER) == [segment_name(0), segment_name(100)]
+
+
+def test_full_disk_leaves_the_shared_file() -> None:
+    files, segments = shared(2)
+    files.capacity = files.used() + 50
+    with pytest.raises(DiskFull):
+        unshare(segments, 150)
+    assert files.links(segments.path_at(100)) == 2 and segments.read(100, 3) == b"001"
+    assert files.list_dir(FOLDER) == [segment_name(0), segment_name(100)]

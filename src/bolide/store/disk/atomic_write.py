@@ -6,7 +6,7 @@ import errno
 import os
 from typing import Final
 
-_NO_LINKS: Final = frozenset(
+NO_LINKS: Final = frozenset(
     {errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
 )
 """Errors of link() on vfat, exFAT and many network mounts, and with fs.protected_hardlinks."""
@@ -41,7 +41,7 @@ def _second_name(path: str, second: str) -> None:
         os.link(path, second)
         return
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in NO_LINKS:
             raise
     with open(path, "rb") as source, open(second, "wb") as target:
         target.write(source.read())

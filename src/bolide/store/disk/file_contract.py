@@ -136,6 +136,11 @@ class Files(Protocol):
         """Set the length. Added bytes read as zeros."""
         ...
 
+    def link(self, source: str, target: str) -> bool:
+        """Give a file a second name (a hard link). Return False without any effect if the system does not allow it,
+        for example because the names are on different file systems."""
+        ...
+
     def rename(self, source: str, target: str) -> None:
         """Atomically replace `target` with `source`."""
         ...

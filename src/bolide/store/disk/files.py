@@ -15,7 +15,7 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Final
 
-from bolide.store.disk.atomic_write import replace_file
+from bolide.store.disk.atomic_write import NO_LINKS, replace_file
 from bolide.store.disk.boot_id import boot_id
 from bolide.store.disk.file_contract import (
     DiskFull,
@@ -264,6 +264,15 @@ class RealFiles:
             os.ftruncate(handle, size)
         except OSError as error:
             raise call_failed("set the size of", self._paths.get(handle, "?"), error) from error
+
+    def link(self, source: str, target: str) -> bool:
+        try:
+            os.link(source, target)
+        except OSError as error:
+            if error.errno == errno.EXDEV or error.errno in NO_LINKS:
+                return False
+            raise call_failed("link", source, error) from error
+        return True
 
     def rename(self, source: str, target: str) -> None:
         try:

@@ -12,12 +12,13 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from bolide.store.disk.copies import copy_bytes
 from bolide.store.disk.extents import Extent
 from bolide.store.disk.files import Files
 from bolide.store.disk.handles import HandleCache
 from bolide.store.errors import StoreDamaged
 
-__all__ = ["NAME_DIGITS", "Extent", "HandleCache", "Segment", "SegmentList", "make_segment", "segment_name"]
+__all__ = ["NAME_DIGITS", "Extent", "HandleCache", "Segment", "SegmentList", "make_segment", "segment_name", "unshare"]
 
 NAME_DIGITS: Final = 20
 RESERVE_FIRST: Final = 4 * 1024 * 1024
@@ -331,6 +332,23 @@ class SegmentList:
         if offset < segments[0].start or index >= len(segments):
             return None
         return segments[index]
+
+
+def unshare(segments: SegmentList, end: i64) -> None:
+    """Separate the file that contains `end`, and the file before it, from other stores with hard links to them.
+
+    Call this before the stream is truncated to `end`, or a byte at `end` is overwritten. A file with another name is
+    durably replaced by a new file with the same bytes. A crash leaves the shared file and a part of its copy, which the
+    next call replaces. Blocks on the disk. Raises `FileFailed`; the shared file is then unchanged.
+    """
+    for offset in (end - 1, end):
+        path = segments.path_at(offset)
+        if path == "" or segments.files.links(path) < 2:
+            continue
+        start = offset - offset % segments.segment_size
+        copy_bytes(segments.files, segments.read, path, start, start + segments.segment_size)
+        segments.files.sync_dir(segments.folder)
+        segments.handles.drop(path)  # it is open for the shared file
 
 
 def make_segment(files: Files, handles: HandleCache | None, path: str, size: int, reserve: int) -> None:

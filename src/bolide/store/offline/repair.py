@@ -39,7 +39,7 @@ from bolide.store.disk.files import Files
 from bolide.store.disk.format_stamp import check_format
 from bolide.store.disk.handles import HandleCache
 from bolide.store.disk.lock import read_mark, was_killed
-from bolide.store.disk.segments import SegmentList
+from bolide.store.disk.segments import SegmentList, unshare
 from bolide.store.errors import StoreDamaged
 from bolide.store.index.index_service import IndexService
 from bolide.store.offline.inspect import queue_folders
@@ -286,6 +286,8 @@ class Repair:
         if plan.cut_bytes:
             self._copy(folder, plan.log_end, self._survey.last_data(plan.log_end) - plan.log_end)
         self._files.sync_dir(folder)
+        for at in [hole.physical_offset for hole in plan.holes] or [plan.log_end]:
+            unshare(self._log, at)
         self._mark(plan)
         for hole in plan.holes:
             self._log.write(hole.physical_offset, [_filling(hole)])

@@ -18,7 +18,7 @@ from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, OFFSET_PHYSICAL, OFFSET_SYS_FLAG
 from bolide.layout.shape import StoreShape
 from bolide.layout.sysflag import BORN_HOST_V6
-from bolide.store.disk.segments import SegmentList
+from bolide.store.disk.segments import SegmentList, unshare
 from bolide.store.index.index_service import IndexService
 from bolide.store.options import StoreOptions
 from bolide.store.queues.consume_queues import ConsumeQueues
@@ -156,6 +156,7 @@ class Recovery:
             self.queues.delete_before(int(self.log.min_offset))
         if self._todo_from >= 0:
             self._dispatch(self._todo_from, end, now)
+        unshare(self.log, end)
         # Newest file first; after a crash in between, the next start still finds the other files beyond the end.
         report.deleted_files += self.log.truncate_to(end + 1)
         self._wipe(end)

@@ -4,10 +4,11 @@
 Both brokers would write the same file, and the lock does not stop them because each folder has a separate lock. A copy
 that also links `lock` is locked together with the original, but is rejected here too.
 
-Only files that are written in place are checked. Sealed log files never change, so a backup may link to them. Tables
-and other files that are replaced as a whole get a new inode with each write. During such a write, a file and its `.bak`
-can share an inode. Copies made with ``cp -a``, restored backups and moved disks have new inodes and devices, so inode
-numbers are not compared with earlier ones.
+Only files that are written in place are checked. Sealed log files are not overwritten while they have a second name
+(`store.disk.segments.unshare`), so a backup may link to them, as `store.snapshot` does. Tables and other files that are
+replaced as a whole get a new inode with each write. During such a write, a file and its `.bak` can share an inode.
+Copies made with ``cp -a``, restored backups and moved disks have new inodes and devices, so inode numbers are not
+compared with earlier ones.
 """
 
 from __future__ import annotations
