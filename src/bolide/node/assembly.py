@@ -36,7 +36,7 @@ from bolide.broker.operator.engines import EngineService
 from bolide.broker.operator.fall_behind import FallBehind
 from bolide.broker.operator.following import FollowedTables, Following, StoredTopics
 from bolide.broker.operator.group_admin import GroupAdminService
-from bolide.broker.operator.inspection import InspectService, MachineUse
+from bolide.broker.operator.inspection import InspectedNode, InspectService, MachineUse
 from bolide.broker.operator.lag_times import LagTimes
 from bolide.broker.operator.query import QueryService
 from bolide.broker.operator.relay import RelayService
@@ -163,7 +163,9 @@ class BrokerParts:
             resets = ClientResets(options.place.broker_name, store, offsets, topics, clients, effects)
         self.sends = sends = SendService(options, writer, topics, groups, locks, around.uniq_keys, stats, transactions)
         self._topic_admin = self._made_topic_admin(options, store, picks)
-        self.inspection = InspectService(options, store, stats, delay, timers, clients, filters, around.machine)
+        self._effects = effects
+        inspected = InspectedNode(around.machine, self._save_tables)
+        self.inspection = InspectService(options, store, stats, delay, timers, clients, filters, inspected)
         made: list[Service] = [
             StoreUpkeep(store),
             StoreWatch(store, log, now),
@@ -232,6 +234,11 @@ class BrokerParts:
     def _made_topic_admin(self, options: BrokerOptions, store: MessageStore, picks: Picks | None) -> TopicAdminService:
         forget = [self.stats.forget_topic, self.timers.metrics.forget, self.lag_times.forget_topic]
         return TopicAdminService(options, store, self.topics, self.offsets, picks, forget)
+
+    def _save_tables(self) -> None:
+        """Persist the tables that change often. All others are on disk before the response to a change is sent."""
+        for table in (self.offsets, self.delay):
+            self._effects.persist(table.persist_name)
 
     def _take_role(self, clock: Callable[[], int]) -> None:
         self._store.reput.copied = self.stats.copied

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from bolide.broker.operator.inspection import InspectService, MachineUse, byte_count
+from bolide.broker.operator.inspection import InspectedNode, InspectService, MachineUse, byte_count
 from bolide.broker.tables.clients import Client
 from bolide.layout.hashes import java_hash
 from bolide.remoting import codes
 from bolide.remoting.bodies.clients import ConsumerData, SubscriptionData
 from bolide.remoting.command import Command, make_request
+from bolide.remoting.store_position import StorePosition, position_ext, position_of
 from tests.broker.parts import NOW, Parts, reply_of, send_request, text
 
 
@@ -27,9 +28,11 @@ class Inspected(Parts):
         idle: Any = SimpleNamespace(role=self.role, metrics=SimpleNamespace(rates=lambda now: (1.5, 2.5)))
         idle.behind = lambda now=0: (3000, 4, 5) if now else {1: (6, 7)}
         self.machine = MachineUse(3 << 40, 1 << 39, 7)
+        self.saved: list[int] = []
+        """The end of the log when tables were saved."""
         self.service = InspectService(
             self.options, self.store, self.stats, idle, idle, self.clients, self.filters,
-            lambda: self.machine,
+            InspectedNode(lambda: self.machine, lambda: self.saved.append(int(self.store.written_offset))),
         )  # fmt: skip
 
     def ask(self, code: int, **fields: str) -> Command:
@@ -140,6 +143,18 @@ def test_runtime_info_contains_the_end_of_a_certificate(parts: Inspected) -> Non
     assert "certificateEndTimestamp" not in parts.service.runtime_info(NOW)
     parts.machine = MachineUse(1, 1, 1, certificate_end=1_800_000_000_123)
     assert parts.service.runtime_info(NOW)["certificateEndTimestamp"] == "1800000000123"
+
+
+def test_position_of_the_store_is_returned_on_request_with_tables_saved(parts: Inspected) -> None:
+    plain = json.loads(parts.ask(codes.GET_BROKER_RUNTIME_INFO).body)["table"]
+    assert position_of(plain) is None and parts.saved == []
+    told = json.loads(parts.ask(codes.GET_BROKER_RUNTIME_INFO, **position_ext()).body)["table"]
+    store = parts.store
+    assert told.keys() > plain.keys()
+    assert position_of(told) == StorePosition(
+        store.root, store.maintenance.run_id, 0, 0, int(store.written_offset), int(store.flushed_offset)
+    )
+    assert parts.saved == [store.written_offset]
 
 
 def test_cleaning_queues_takes_nothing_that_the_log_has(parts: Inspected) -> None:

@@ -30,6 +30,7 @@ from bolide.remoting.command import Command, make_response
 from bolide.remoting.headers.query import QueryConsumeQueueRequestHeader
 from bolide.remoting.request_access import GET_CONSUME_QUEUE, SIGNED_GET, SIGNED_UPDATE
 from bolide.remoting.request_routes import DiskReads, Kind, RawRoute, Route
+from bolide.remoting.store_position import StorePosition, asks_for_position
 from bolide.store.message_store import MessageStore
 
 MAX_UNITS: Final = 1_000
@@ -59,6 +60,15 @@ class MachineUse(Struct, frozen=True):
     """First expiry of the broker's TLS certificates in ms since 1970, or 0 without TLS."""
 
 
+class InspectedNode(Struct, frozen=True):
+    """Functions of the node around the services."""
+
+    machine: Callable[[], MachineUse]
+    """Returns the resource use of process and store."""
+    save_tables: Callable[[], None]
+    """Persists the tables that are otherwise written every few seconds."""
+
+
 class InspectService(Service):
     """Serves queries about this broker."""
 
@@ -71,9 +81,10 @@ class InspectService(Service):
         timers: TimerService,
         clients: Clients,
         filters: ConsumerFilters,
-        machine: Callable[[], MachineUse],
+        node: InspectedNode,
     ) -> None:
-        self._machine = machine
+        self._machine = node.machine
+        self._save_tables = node.save_tables
         self._options = options
         self._store = store
         self._stats = stats
@@ -116,7 +127,24 @@ class InspectService(Service):
         ]
 
     def on_runtime_info(self, channel: Channel, command: Command, now: int) -> Outcome:
-        return reply(make_response(command, codes.SUCCESS, body=encode_body(KVTable(self.runtime_info(now)))))
+        info = self.runtime_info(now)
+        if asks_for_position(command):
+            info |= self._position().table()
+            # Last, because reads of the disk repeat the request until here.
+            self._store.flush_soon()
+            self._save_tables()
+        return reply(make_response(command, codes.SUCCESS, body=encode_body(KVTable(info))))
+
+    def _position(self) -> StorePosition:
+        store = self._store
+        return StorePosition(
+            store.root,
+            store.maintenance.run_id,
+            store.log_cut.cuts,
+            int(store.min_physical_offset()),
+            int(store.written_offset),
+            int(store.flushed_offset),
+        )
 
     def runtime_info(self, now: int) -> dict[str, str]:
         """Return every value as text, under Java's keys. Keys of the loop and the process are extensions of Bolide."""
