@@ -63,10 +63,11 @@ def test_watch_ends_when_the_pipe_closes(bolide_broker: Broker) -> None:
         assert running.stderr.read() == ""
 
 
-def test_wrong_usage_ends_it_and_too_short_a_time_is_refused() -> None:
+def test_watch_rejects_wrong_usage_and_an_interval_out_of_range() -> None:
     done = invoke("topic", "list", "-n", "nonsense", "--watch", "1")
     assert done.exit_code == 2 and "host:port" in done.output
-    assert invoke("topic", "list", "--watch", "0").exit_code == 2
+    for seconds in ("0", "inf", "nan"):
+        assert invoke("topic", "list", "-n", "127.0.0.1:1", "--watch", seconds).exit_code == 2
 
 
 @pytest.mark.parametrize(("noun", "verb"), [(noun, verb) for noun, verbs in WATCHED.items() for verb in verbs])

@@ -19,7 +19,7 @@ from bolide.cli.contexts.admin_call import call
 from bolide.cli.contexts.options import Cluster, Namesrv
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
-from bolide.cli.terminal.watch import LEAST
+from bolide.cli.terminal.watch import LEAST, LONGEST
 from bolide.errors import ArgumentError, BolideError
 from bolide.world.tasks import end_tasks
 
@@ -43,7 +43,7 @@ def attach(app: typer.Typer) -> None:
 def top(
     namesrv: str = Namesrv,
     cluster: str | None = Cluster,
-    interval: float = typer.Option(2.0, "--interval", min=LEAST, help="Seconds between two rounds."),
+    interval: float = typer.Option(2.0, "--interval", min=LEAST, max=LONGEST, help="Seconds between two rounds."),
     count: int | None = typer.Option(
         None, "--count", min=1, help="Print this many rounds and exit, as without a terminal."
     ),

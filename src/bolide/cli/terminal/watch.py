@@ -15,10 +15,12 @@ from bolide.cli.terminal.output import DONE, FAILED, UNREACHABLE
 
 LEAST: Final = 0.1
 """Minimum interval in seconds, which limits the load on servers."""
+LONGEST: Final = 86_400
+"""Maximum interval in seconds."""
 PASSING: Final = (DONE, FAILED, UNREACHABLE)
 """Exit codes after which to repeat the verb, because the next result may differ."""
 CLEAR: Final = "\x1b[H\x1b[2J"
-Watch: Final = typer.Option(None, "--watch", min=LEAST, help="Repeat every N seconds until Ctrl-C.")
+Watch: Final = typer.Option(None, "--watch", min=LEAST, max=LONGEST, help="Repeat every N seconds until Ctrl-C.")
 
 
 def watched(verb: Callable[..., None]) -> Callable[..., None]:
