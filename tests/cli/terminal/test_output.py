@@ -114,6 +114,17 @@ ADDRESSES = [("DefaultCluster", "broker-a", "127.0.0.1:45911 127.0.0.1:45921", 0
 COLUMNS = ("Cluster", "Broker", "Addresses", "Put/s", "Messages")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("message", "find", "T", "\udcff"), ("message", "trace", "0", "--trace-topic", "\udcff")],
+    ids=["find", "trace"],
+)
+def test_argument_that_is_not_utf_8_is_wrong_usage(words: tuple[str, ...], bolide_broker: Broker) -> None:
+    bolide_broker.create_topic("T")
+    done = invoke(*words, "-n", bolide_broker.namesrv_addr)
+    assert (done.exit_code, "'\\udcff' is not UTF-8" in done.output) == (USAGE, True)
+
+
 def test_a_narrow_terminal_breaks_no_value(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for width in (50, 62, 70, 80, 200):
         monkeypatch.setenv("COLUMNS", str(width))

@@ -227,6 +227,10 @@ def boundary(failed: int = FAILED) -> Iterator[None]:
         fail(str(error), failed)
     except BrokenPipeError:
         end_closed()
+    except UnicodeEncodeError as error:
+        if error.encoding != "utf-8":
+            raise  # the terminal's
+        fail(f"{error.object[:60]!r} is not UTF-8: write the argument in UTF-8", USAGE)
     except OSError as error:
         fail(f"{error.filename or 'the system'}: {error.strerror or error}", failed)
     except Exception as error:
