@@ -56,6 +56,19 @@ def test_an_archive_is_sent_again_queue_by_queue(spark: Any, bolide_broker: Brok
     assert rated.messages == 200
 
 
+def test_each_run_of_an_exact_replay_sends_its_rows(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:
+    bolide_broker.create_topic("Once")
+    namesrv = {"namesrv": bolide_broker.namesrv_addr}
+    out, mark, sent = str(tmp_path / "archive"), str(tmp_path / "mark"), 0
+    for more in (60, 20):
+        send(bolide_broker.namesrv_addr, [Message("T", b"%d" % n) for n in range(sent, sent + more)])
+        sent += more
+        archive(spark, out, namesrv | {"subscribe": "T"})
+        replay(spark, out, namesrv | {"mode": "exactly-once"}, checkpoint=mark, topic="Once")
+        again = spark.read.format("rocketmq").options(**namesrv).load("Once").collect()
+        assert sorted(int(row.body) for row in again) == list(range(sent))
+
+
 def test_a_batch_of_rows_is_sent_as_it_is(spark: Any, bolide_broker: Broker) -> None:
     namesrv = {"namesrv": bolide_broker.namesrv_addr}
     send(bolide_broker.namesrv_addr, [Message("T", b"%d" % n) for n in range(9)])

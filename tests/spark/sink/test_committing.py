@@ -123,7 +123,7 @@ def test_a_commit_that_failed_goes_on_where_it_stopped(options: dict[str, str], 
                 raise ClusterUnavailable("the driver dies here")
             return super().decide(batch, decision)
 
-        def finish(self, batch: int) -> None:
+        def finish(self, batch: int, topic: str | None = None) -> None:
             raise ClusterUnavailable("the driver dies here")
 
     with pytest.raises(ClusterUnavailable):

@@ -80,6 +80,58 @@ def test_a_failed_job_leaves_nothing_to_see_and_a_named_one_adds_its_rows_once(
     assert sorted(Counter(bodies(bolide_broker.namesrv_addr, "Out")).values()) == [2] * 40
 
 
+def for_each(spark: Any, broker: Broker, checkpoint: Path, *writes: dict[str, str]) -> None:
+    """Run a query that writes batches of ten rows, each with these options. `%` in a value becomes the batch number."""
+
+    def write(rows: Any, number: int) -> None:
+        for options in writes:
+            given = {name: value.replace("%", str(number)) for name, value in options.items()}
+            writer = rows.select("body").write.format("rocketmq").mode("append")
+            writer.options(namesrv=broker.namesrv_addr, **given).save()
+
+    rows = spark.readStream.format("rocketmq").options(namesrv=broker.namesrv_addr, subscribe="In")
+    rows = rows.options(startingOffsets="earliest", maxOffsetsPerTrigger=10, **ending_runs.OPTIONS).load()
+    writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
+    read_everything(writer.trigger(**ending_runs.TRIGGER).start())
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize("job", ["copy", "copy-%"])
+def test_batches_written_in_foreach_batch_are_written_once(
+    spark: Any, bolide_broker: Broker, tmp_path: Path, job: str
+) -> None:
+    for topic in ("In", "Out", "Other"):
+        bolide_broker.create_topic(topic, queues=2)
+    sent = [b"%02d" % number for number in range(30)]
+    send(bolide_broker.namesrv_addr, [Message("In", body) for body in sent])
+    once = {"mode": "exactly-once", "commitLog": str(tmp_path / "log")}
+    writes = [{"topic": "Out", "jobId": job, **once}, {"topic": "Other", "jobId": f"other-{job}", **once}]
+    checkpoint = tmp_path / "checkpoint"
+    for _ in range(2):
+        for_each(spark, bolide_broker, checkpoint, *writes)
+        for topic in ("Out", "Other"):
+            assert bodies(bolide_broker.namesrv_addr, topic) == sent
+        # Killed after the writes and before Spark's commit, so Spark repeats the batch.
+        for name in ("2", ".2.crc"):
+            (checkpoint / "commits" / name).unlink(missing_ok=True)
+
+
+def test_a_write_in_foreach_batch_that_could_double_or_lose_rows_is_refused(
+    spark: Any, bolide_broker: Broker, tmp_path: Path
+) -> None:
+    for topic in ("In", "Out", "Other"):
+        bolide_broker.create_topic(topic)
+    send(bolide_broker.namesrv_addr, [Message("In", b"1")])
+    once = {"mode": "exactly-once"}
+    with pytest.raises(Exception, match="foreachBatch may repeat this write"):
+        for_each(spark, bolide_broker, tmp_path / "one", {"topic": "Out", **once})
+    assert bodies(bolide_broker.namesrv_addr, "Out") == []
+    once |= {"jobId": "n-%", "commitLog": str(tmp_path / "log")}
+    with pytest.raises(Exception, match="has a write with jobId n-0 to topic Out: give each write another jobId"):
+        for_each(spark, bolide_broker, tmp_path / "two", {"topic": "Out", **once}, {"topic": "Other", **once})
+    assert bodies(bolide_broker.namesrv_addr, "Other") == []
+
+
 def test_refused_rows_fail_with_their_place_or_go_to_a_table(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:
     bolide_broker.create_topic("Out")
     frame = spark.range(0, 10, 1, 1).selectExpr("IF(id = 7, '', CAST(id AS STRING)) AS body", "'t' AS tags")

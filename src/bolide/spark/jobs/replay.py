@@ -68,8 +68,7 @@ def replay(
         ready = as_replay(batch, topic, rate, original_time)
         writer = ready.write.format("rocketmq").mode("append").options(**COPIES).options(**options)
         if exactly_once:
-            query = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-            writer = writer.options(commitLog=f"{checkpoint.rstrip('/')}/{LOG_FOLDER}", jobId=f"{query}-{number}")
+            writer = writer.options(commitLog=f"{checkpoint.rstrip('/')}/{LOG_FOLDER}", jobId=f"replay-{number}")
         writer.save()
 
     return run_query(counted(picked).writeStream.foreachBatch(send), checkpoint, "replay", progress, total=total)

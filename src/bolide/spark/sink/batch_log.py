@@ -41,6 +41,8 @@ class BatchDecision:
     dead: list[str] = field(default_factory=list)
     """Names of the staged files of rejected rows."""
     done: bool = False
+    topic: str | None = None
+    """The topic of the options of the write, or None if an earlier version wrote the decision."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class BatchLog:
             return None
         value: dict[str, Any] = msgspec.msgpack.decode(data)
         tails = from_json(value["tails"], "the log of batches")
-        return BatchDecision(Handles.unpack(value["halves"]), tails, value["dead"], value["done"])
+        return BatchDecision(Handles.unpack(value["halves"]), tails, value["dead"], value["done"], value.get("topic"))
 
     def decide(self, batch: int, decision: BatchDecision) -> bool:
         """Record the decision for a batch. Returns False if there is an earlier one, which then remains valid."""
@@ -105,10 +107,12 @@ class BatchLog:
         sync_folder(self._folder)
         return True
 
-    def finish(self, batch: int) -> None:
-        """Record that all messages of a batch are visible, and remove its half messages and old batches."""
+    def finish(self, batch: int, topic: str | None = None) -> None:
+        """Record that all messages of a batch are visible, and remove its half messages and old batches. `topic` is the
+        decision's."""
+        done = self._write(BatchDecision(Handles(), {}, done=True, topic=topic), batch)
         # A crash before this line leaves the decision unchanged: the replay finds all messages visible.
-        os.replace(self._write(BatchDecision(Handles(), {}, done=True), batch), self._folder / f"{batch}{SUFFIX}")
+        os.replace(done, self._folder / f"{batch}{SUFFIX}")
         sync_folder(self._folder)
         for old in self._batches():
             if old < batch - KEPT:
@@ -139,6 +143,7 @@ class BatchLog:
             "tails": to_json(decision.tails),
             "dead": decision.dead,
             "done": decision.done,
+            "topic": decision.topic,
         }
         with staged.open("wb") as file:
             file.write(msgspec.msgpack.encode(value))

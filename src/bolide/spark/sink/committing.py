@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bolide.errors import BolideError
-from bolide.spark.errors import ClusterUnavailable
+from bolide.spark.errors import ClusterUnavailable, OptionError
 from bolide.spark.sink.batch_log import BatchDecision, BatchLog, Swept
 from bolide.spark.sink.dead_letters import discard, publish
 from bolide.spark.sink.endings import Ender
@@ -93,16 +93,27 @@ def _commit_logged(
                 "contains it: restore the folder, and start the query again"
             )
         handles = _handles(written)
-        decision, begun = BatchDecision(handles, ender.tails(handles), dead), False
+        decision, begun = BatchDecision(handles, ender.tails(handles), dead, topic=options.topic), False
         if not log.decide(batch, decision):
             decision, begun = log.decided(batch) or decision, True
+    _check_topic(options, decision)
     if not decision.done:
         ender.commit(decision.handles, decision.tails, begun)
         publish(options.dead_letter_path, decision.dead)
-        log.finish(batch)
+        log.finish(batch, decision.topic)
     if options.dead_letter_path:
         discard(options.dead_letter_path, written[0].task.query, batch)
     _tidy(log, ender, written, decision, begun)
+
+
+def _check_topic(options: SinkOptions, decision: BatchDecision) -> None:
+    """Raise `OptionError` if two batch writes have the same name: the rows of the second would not be written."""
+    if options.job_id and decision.topic not in (None, options.topic):
+        raise OptionError(
+            f"the log in {options.commit_log} has a write with jobId {options.job_id} to "
+            f"{f'topic {decision.topic}' if decision.topic else 'the topics of its rows'}: give each write "
+            "another jobId"
+        )
 
 
 def _tidy(log: BatchLog, ender: Ender, written: Sequence[Written], decision: BatchDecision, begun: bool) -> None:

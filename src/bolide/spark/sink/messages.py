@@ -46,16 +46,23 @@ class Task:
     """Id of a run of the query. A restarted query has the same `query` and another `run`."""
 
     @classmethod
-    def current(cls, query: str) -> Task:
-        """Return the task of this worker. `query` is the name of a batch write, for which Spark has no id."""
+    def current(cls, query: str, named: bool = False) -> Task:
+        """Return the task of this worker. `query` is the name of a batch write, for which Spark has no id.
+
+        A batch write in `foreachBatch` has the id and the batch of its query, because Spark may repeat it. If it is
+        `named`, the name precedes that id, because a batch may have several writes.
+        """
         from pyspark import TaskContext
 
         context = TaskContext.get()
         if context is None:
             return cls(query, 0, 0)
         batch = context.getLocalProperty("streaming.sql.batchId")
+        stream = context.getLocalProperty("sql.streaming.queryId") if batch else None
+        if stream:
+            query = f"{query}-{stream}" if named else stream
         return cls(
-            context.getLocalProperty("sql.streaming.queryId") or query if batch else query,
+            query,
             int(batch or 0),
             context.partitionId(),
             context.attemptNumber(),

@@ -18,7 +18,7 @@ from bolide.spark.sink.batch_log import decided_batches
 from bolide.spark.sink.committing import PARTS, CommitParts, abort_batch, commit_batch
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import SinkOptions, check_columns, sink_options
-from bolide.spark.sink.task_writing import write_rows
+from bolide.spark.sink.task_writing import Written, write_rows
 from bolide.spark.spark_versions import DataSourceStreamArrowWriter
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("bolide.spark")
 ONLY_BATCH: Final = 0
-"""Number of the only batch of a batch write."""
+"""Number of the batch of a batch write outside `foreachBatch`."""
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -41,17 +41,28 @@ class BatchWriter(DataSourceArrowWriter):
     def write(  # type: ignore[override] # Spark's own Arrow writer narrows it the same way
         self, iterator: Iterator[pa.RecordBatch]
     ) -> WriterCommitMessage:
-        return self.write_task(iterator, Task.current(self._query))
+        task = Task.current(self._query, named=self._options.exactly_once)
+        if self._options.exactly_once and not self._options.job_id and task.query != self._query:
+            raise OptionError(
+                "foreachBatch may repeat this write, and mode=exactly-once then needs its log: set commitLog to a "
+                'folder that outlives the driver, and jobId to a name with the number of the batch, e.g. f"orders-{n}"'
+            )
+        return self.write_task(iterator, task)
 
     def write_task(self, batches: Iterator[pa.RecordBatch], task: Task) -> WriterCommitMessage:
         """Like `write`, for a task with a given identity."""
         return write_rows(batches, self._options, task, self._decided)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        commit_batch(self._options, messages, ONLY_BATCH)
+        commit_batch(self._options, messages, _batch_of(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        abort_batch(self._options, messages, ONLY_BATCH)
+        abort_batch(self._options, messages, _batch_of(messages))
+
+
+def _batch_of(messages: list[WriterCommitMessage | None]) -> int:
+    """Return the batch of the tasks of a write. It is known only in tasks: in `foreachBatch`, the query's batch."""
+    return next((each.task.batch for each in messages if isinstance(each, Written)), ONLY_BATCH)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
