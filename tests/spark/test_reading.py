@@ -48,6 +48,8 @@ def test_a_read_describes_itself() -> None:
         (Term("store_timestamp", "LessThanOrEqual", (5_999,)), {}, {"storedTo": "6"}),
         (Term("store_timestamp", "LessThan", (0,)), {}, None),
         (Term("store_timestamp", "LessThan", (9_000,)), {"storedTo": "2026-03-01T00:00:00Z"}, None),
+        (Term("store_timestamp", "GreaterThan", (9_000,)), {"storedTo": "1970-01-01T00:00:00.005Z"}, None),
+        (Term("queue_offset", "LessThan", (5,)), {"offsetFrom": "9"}, None),
         (Term("born_timestamp", "GreaterThan", (0,)), {}, None),
     ],
     ids=lambda value: str(value) if isinstance(value, Term) else "",

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
+from bolide.errors import ConfigError
 from bolide.layout.words import java_trim
 from bolide.spark.errors import OptionError
+from bolide.transport.address import split_address
 
 _TRUE: Final = frozenset({"true", "1", "yes"})
 _FALSE: Final = frozenset({"false", "0", "no"})
@@ -66,6 +68,26 @@ def comma_names(name: str, text: str) -> tuple[str, ...]:
     if not names:
         raise OptionError(f"option {name} is empty; give at least one name")
     return names
+
+
+def addresses(name: str, text: str) -> tuple[str, ...]:
+    """Parse an option that lists addresses. Raises `OptionError`."""
+    found = comma_names(name, text)
+    for address in found:
+        try:
+            host, _ = split_address(address)
+        except ConfigError as error:
+            raise OptionError(f"option {name}: {error}") from None
+        if "/" in host:
+            raise OptionError(f"option {name}: {address!r} is a URL, write host:port")
+    return found
+
+
+def client_name(name: str, text: str) -> str:
+    """Parse an option with the name of a group, or its start. Raises `OptionError`."""
+    if not re.fullmatch(r"[%|\w-]{1,200}", text, re.ASCII):
+        raise OptionError(f"option {name} takes up to 200 letters, digits and % | - _ only, not {text!r}")
+    return text
 
 
 def moment(name: str, text: str) -> int:

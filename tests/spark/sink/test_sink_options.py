@@ -67,6 +67,8 @@ def test_a_write_describes_itself() -> None:
         ({**ONCE, "jobId": "a"}, True, "a stream is identified by its checkpoint"),
         ({**GOOD, "commitLog": "/l"}, False, "need mode=exactly-once"),
         ({**GOOD, "deadLetterPath": "hdfs://n/x"}, False, "deadLetterPath must be a folder that is mounted"),
+        ({**GOOD, "path": "S"}, False, "topic T and path S contradict each other"),
+        ({**GOOD, "group": "a b"}, False, "group takes up to 200 letters"),
         ({**GOOD, "batchBytes": "0"}, False, "batchBytes must be a whole number"),
         ({"topic": "T"}, False, "set option namesrv"),
     ],
@@ -100,6 +102,15 @@ def test_columns_and_their_types() -> None:
         check_columns(schema(body=BinaryType(), valeu=StringType()), sink_options(GOOD))
     with pytest.raises(OptionError, match="sink has no column value: name it body"):
         check_columns(schema(value=BinaryType()), sink_options(GOOD))
+    of_kafka = schema(key=StringType(), value=BinaryType(), offset=LongType(), Tags=StringType())
+    advice = "key, value, offset, Tags: name key keys, name value body, name Tags tags, drop offset"
+    with pytest.raises(OptionError, match=f"the rocketmq sink has no columns {advice}"):
+        check_columns(of_kafka, sink_options(GOOD))
+    with pytest.raises(OptionError, match="no columns broker, queue_offset: drop them, or use the names topic, body,"):
+        check_columns(schema(broker=StringType(), queue_offset=LongType(), body=BinaryType()), sink_options(GOOD))
+    doubled = StructType([StructField(name, StringType()) for name in ("body", "tags", "tags")])
+    with pytest.raises(OptionError, match="the rows have two columns tags: drop one of them"):
+        check_columns(doubled, sink_options(GOOD))
     with pytest.raises(OptionError, match="deliver_time of the rocketmq sink must be timestamp or bigint"):
         check_columns(schema(body=BinaryType(), deliver_time=TimestampNTZType()), sink_options(GOOD))
     with pytest.raises(OptionError, match="needs a column body"):

@@ -111,6 +111,15 @@ def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() ->
         ({"startingTimestamp": "2026-03-01T00:00:00"}, "a time with a zone"),
         ({"queueIds": "0,x"}, "queueIds must be a whole number"),
         ({"keys": "a b"}, "a key cannot contain a blank"),
+        ({"topic": "c"}, "subscribe a, b and topic c contradict each other"),
+        ({"path": "c"}, "path is the argument of load and save"),
+        ({"group": "a b"}, "group takes up to 200 letters"),
+        ({"group": ""}, "group takes up to 200 letters"),
+        ({"namesrv": "h"}, "option namesrv: 'h' is not an address, write host:port"),
+        ({"namesrv": "h:1,http://h:9876"}, "option namesrv: 'http://h:9876' is a URL, write host:port"),
+        ({"storedFrom": "2000", "storedTo": "1000"}, "storedTo 1000 is before storedFrom 2000"),
+        ({"offsetFrom": "2", "offsetTo": "1"}, "offsetTo 1 is before offsetFrom 2"),
+        ({"startingTimestamp": "2", "endingTimestamp": "1"}, "endingTimestamp 1 is before startingTimestamp 2"),
         ({"sql": " "}, "sql is empty"),
         ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "minOffsetsPerTrigger 9 is more than"),
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a duration"),
@@ -163,6 +172,10 @@ def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() ->
 def test_invalid_option_is_named(extra: dict[str, str], text: str) -> None:
     with pytest.raises(OptionError, match=f"(?i){text}"):
         read_options({**BASE, **extra})
+
+
+def test_synonyms_may_agree_and_a_range_may_be_empty() -> None:
+    assert read_options({**BASE, "topic": "a, b", "storedFrom": "5", "storedTo": "5"}).topics == ("a", "b")
 
 
 def test_a_stream_has_no_end() -> None:

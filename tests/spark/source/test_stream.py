@@ -65,6 +65,17 @@ def test_a_first_batch_that_is_replayed_starts_where_it_first_did(rocketmq: Targ
     assert len(rows(again, end, following)) == 5
 
 
+def test_a_start_beyond_the_end_is_reported(bolide_broker: Broker) -> None:
+    bolide_broker.create_topic("T", queues=1)
+    produce(bolide_broker, "T", 5)
+    given = {"subscribe": "T", "startingOffsets": '{"T": {"broker-a": {"0": 9}}}'}
+    with pytest.raises(DataLost, match="T@broker-a:0 would start at offset 9, but it ends at 5: .* from its first"):
+        stream(bolide_broker, **given).initialOffset()
+    reader = stream(bolide_broker, failOnDataLoss=False, **given)
+    start = reader.initialOffset()
+    assert len(rows(reader, start, reader.latestOffset(start, ALL))) == 5
+
+
 def test_a_checkpoint_of_another_source_is_reported(bolide_broker: Broker) -> None:
     bolide_broker.create_topic("T")
     reader = stream(bolide_broker, subscribe="T")

@@ -100,6 +100,7 @@ def test_the_other_tables(spark: Any) -> None:
         ({"tabel": "messages"}, "tabel is unknown to format rocketmq-store: did you mean table"),
         ({"table": "rows"}, "option table must be messages, bad_ranges, .* or groups, not 'rows'"),
         ({"corruptRecords": "drop"}, "must be fail or skip"),
+        ({"subscribe": "a", "topic": "b"}, "subscribe a and topic b contradict each other"),
         ({"startingTimestamp": "5", "endingTimestamp": "5"}, "nothing would be read"),
     ],
 )

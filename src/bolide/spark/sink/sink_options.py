@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from bolide.spark.kafka_names import KAFKA_COLUMNS, KAFKA_OPTIONS
 from bolide.spark.option_values import as_it_is, mounted_folder, one_of, true_or_false, whole_number
 from bolide.spark.sink.typed_bodies import BODY, WRITTEN, check_struct, column_of, written_body
 from bolide.spark.source.connection import CONNECTION, ClusterAccess, check_connection
-from bolide.spark.source.selection import TOPIC_NAMES, Selection
+from bolide.spark.source.selection import TOPIC_NAMES, Selection, topic_of
 from bolide.spark.source.source_options import READ_OPTIONS
 from bolide.spark.source.tls_options import read_tls
 
@@ -177,7 +177,7 @@ def write_connection(options: Mapping[str, str], patience_ms: int = ClusterAcces
     missing."""
     given = {name.lower(): value for name, value in options.items()}
     check_connection(given)
-    topic = given.get("topic") or given.get("path") or ""
+    topic = topic_of(given, TOPIC_NAMES)
     selection = Selection((topic,) if topic else ())
     return read_fields(ClusterAccess, given, selection=selection, tls=read_tls(given), retry_timeout_ms=patience_ms)
 
@@ -209,19 +209,23 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
         raise OptionError(
             f"option body.column names {body}, which the rocketmq sink reads otherwise: rename the struct"
         )
+    names = schema.fieldNames()
+    doubled = [name for at, name in enumerate(names) if name in names[:at]]
+    if doubled:
+        raise OptionError(f"the rows have two columns {doubled[0]}: drop one of them, or rename it")
+    unknown = [name for name in names if not (name == body if typed and name in (body, BODY) else name in COLUMNS)]
+    if unknown:
+        raise OptionError(f"the rocketmq sink has no column{'s' * (len(unknown) > 1)} {_instead(unknown)}")
     for column in schema:
         if typed and column.name == body:
             continue
-        wanted = COLUMNS.get(column.name)
-        if wanted is None or (typed and column.name == BODY):
-            raise OptionError(f"the rocketmq sink has no column {column.name}: {_instead(column.name)}")
+        wanted = COLUMNS[column.name]
         given = column.dataType.simpleString()
         if given not in wanted:
             instead = "; option body.format encodes a struct" if column.name == BODY and "struct<" in given else ""
             raise OptionError(
                 f"the column {column.name} of the rocketmq sink must be {' or '.join(wanted)}, not {given}{instead}"
             )
-    names = schema.fieldNames()
     if body not in names:
         kind = "the struct of option body.format" if typed else "BINARY or STRING"
         raise OptionError(f"the rocketmq sink needs a column {body} ({kind})")
@@ -231,9 +235,20 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
         check_struct(schema, options.body)
 
 
-def _instead(name: str) -> str:
-    """Return the advice for a column that the sink does not have."""
-    ours = KAFKA_COLUMNS.get(name.lower())
-    if ours in COLUMNS:
-        return f"name it {ours}"
-    return f"drop it, or name it like one of {', '.join(COLUMNS)}"
+def _instead(unknown: Sequence[str]) -> str:
+    """Return columns that the sink does not have, and the advice for them."""
+    ours = {name: _ours(name) for name in unknown}
+    if len(unknown) == 1 and ours[unknown[0]]:
+        return f"{unknown[0]}: name it {ours[unknown[0]]}"
+    advice = [f"name {name} {better}" for name, better in ours.items() if better]
+    others = [name for name in unknown if not ours[name]]
+    if others:
+        it = "it" if len(unknown) == 1 else ", ".join(others) if advice else "them"
+        advice.append(f"drop {it}, or use the names {', '.join(COLUMNS)}")
+    return f"{', '.join(unknown)}: {', '.join(advice)}"
+
+
+def _ours(name: str) -> str:
+    """Return the sink's name of a column, or "" if it has no such column."""
+    found = KAFKA_COLUMNS.get(name.lower(), name.lower())
+    return found if found in COLUMNS and found != name else ""

@@ -20,7 +20,7 @@ def batch_offsets(cluster: Cluster, options: SourceOptions) -> tuple[Offsets, Of
     queues = cluster.selected()
     begin = begin_offsets(cluster, options, EARLIEST)
     hidden_ends(cluster, queues, options)
-    _check_ends(cluster, options, begin)
+    check_ends(cluster, options, begin, "read nothing from it")
     end = cluster.resolve(options.ending, queues, LATEST)
     if options.filters.stored_to:
         # A 4.9 broker returns the last message if all are older. That row is harmless, because rows are filtered again.
@@ -29,8 +29,9 @@ def batch_offsets(cluster: Cluster, options: SourceOptions) -> tuple[Offsets, Of
     return begin, end
 
 
-def _check_ends(cluster: Cluster, options: SourceOptions, begin: Offsets) -> None:
-    """Raise an error if offsets of a user or a group would make a queue appear empty."""
+def check_ends(cluster: Cluster, options: SourceOptions, begin: Offsets, instead: str) -> None:
+    """Raise an error if offsets of a user or a group would make a queue appear empty. `instead` describes a read that
+    allows loss."""
     if options.starting.kind not in ("offsets", "group"):
         return
     for queue, end in cluster.latest(list(begin)).items():
@@ -39,7 +40,7 @@ def _check_ends(cluster: Cluster, options: SourceOptions, begin: Offsets) -> Non
                 f"reading of {queue} would start at offset {begin[queue]}, but it ends at {end}: the offset is "
                 "wrong, or its topic was deleted and created again",
                 options.fail_on_data_loss,
-                "read nothing from it",
+                instead,
             )
     for queue, last in options.ending.given().items() if options.ending.kind == "offsets" else ():
         if 0 <= last < begin.get(queue, 0):

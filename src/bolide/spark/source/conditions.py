@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from bolide.layout.words import java_trim
+from bolide.spark.option_values import moment
 from bolide.spark.source.row_filters import EVERY_TAG, MAX_OFFSET
 
 Narrowing: TypeAlias = dict[str, str]
@@ -123,4 +124,11 @@ def _bounds(term: Term, low: str, high: str, unit: int, given: Mapping[str, str]
         found[low] = str(max(int(found[low]), int(given.get(low, "0"))))
     if high in found and int(given.get(high, "0")):
         found[high] = str(min(int(found[high]), int(given[high])))
+    begin, end = (_number(name, {**given, **found}.get(name, "0")) for name in (low, high))
+    if 0 < end < begin:
+        return None  # no row matches, which options cannot express
     return found or None
+
+
+def _number(name: str, text: str) -> int:
+    return int(text) if text.isdigit() else moment(name, text)

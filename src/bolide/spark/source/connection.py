@@ -8,7 +8,7 @@ from typing import Final
 
 from bolide.spark.declared import REQUIRED, Option, option, options_in
 from bolide.spark.errors import OptionError
-from bolide.spark.option_values import as_it_is, comma_names, whole_number
+from bolide.spark.option_values import addresses, as_it_is, client_name, whole_number
 from bolide.spark.source.selection import Selection
 from bolide.spark.source.tls_options import Tls
 
@@ -24,12 +24,12 @@ class ClusterAccess:
     """Connection options of a driver or task. Spark ships them to executors."""
 
     namesrv: tuple[str, ...] = option(
-        SPEED, "name servers, `host:port`, separated by commas", comma_names, absent=(), shown=REQUIRED
+        SPEED, "name servers, `host:port`, separated by commas", addresses, absent=(), shown=REQUIRED
     )
     request_timeout_ms: int = option(SPEED, "timeout of a request", whole_number(100, 600_000), "10000")
     access_key: str = option(SPEED, _SIGNED, as_it_is, absent="", shown="")
     secret_key: str = option(SPEED, _SIGNED, as_it_is, absent="", shown="", hidden=True)
-    group: str = option("Streams", "consumer group of the requests", as_it_is, DEFAULT_GROUP)
+    group: str = option("Streams", "consumer group of the requests", client_name, DEFAULT_GROUP)
     tls: Tls = field(default_factory=Tls)
     selection: Selection = field(default_factory=Selection)
     """The topics and queues to read, or the topic to write."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -79,9 +79,18 @@ class Selection:
         return ", ".join(self.topics)
 
 
+def topic_of(given: Mapping[str, str], names: Sequence[str]) -> str:
+    """Return the value of the options `names`, which are synonyms, or "". Raises `OptionError` if they differ."""
+    texts = {name: text for name in names if (text := given.get(name, "").strip())}
+    if len(set(texts.values())) > 1:
+        shown = " and ".join(f"{name} {text}" for name, text in texts.items())
+        raise OptionError(f"options {shown} contradict each other (path is the argument of load and save): keep one")
+    return next(iter(texts.values()), "")
+
+
 def read_selection(given: Mapping[str, str]) -> Selection:
     """Parse the options that select queues. Raises `OptionError` if they are missing, invalid or exclude each other."""
-    subscribe = given.get("subscribe") or given.get("topic") or given.get("path")
+    subscribe = topic_of(given, ("subscribe", *TOPIC_NAMES)) or None
     pattern, assign = given.get("subscribepattern"), given.get("assign")
     named = [
         name

@@ -6,7 +6,6 @@ known ones: a misspelt limit that is silently ignored costs more than an error.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
@@ -18,7 +17,7 @@ from bolide.spark.body.body_options import COLUMNS as COLUMNS_HEADING
 from bolide.spark.declared import Option, check_names, option, options_in, read_fields
 from bolide.spark.errors import OptionError
 from bolide.spark.kafka_names import KAFKA_COLUMNS, KAFKA_OPTIONS
-from bolide.spark.option_values import comma_names, milliseconds, true_or_false, whole_number
+from bolide.spark.option_values import client_name, comma_names, milliseconds, true_or_false, whole_number
 from bolide.spark.source.bad_records import BAD_RECORD, BAD_RECORDS, BadRecords, read_bad_records
 from bolide.spark.source.connection import SPEED, ClusterAccess, check_connection
 from bolide.spark.source.positions import POSITIONS, Position, forms_of, read_position
@@ -40,12 +39,6 @@ _SELECTED: Final = Option(
     '`columns="body, property.colour"`. A narrower `.schema(...)` does the same. Spark has no other way to '
     "omit columns, and each column costs time",
 )
-
-
-def _prefix(name: str, text: str) -> str:
-    if not re.fullmatch(r"[%|\w-]{1,200}", text, re.ASCII):
-        raise OptionError(f"option {name} takes up to 200 letters, digits and % | - _ only, not {text!r}")
-    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +89,7 @@ class SourceOptions(ClusterAccess):
         _STREAMS,
         "instead of `group`: the group is this prefix, a dash and twelve digits computed from the selected topics and "
         "queues, so reads of different topics have different groups, and one right to `Group:PREFIX*` suffices",
-        _prefix,
+        client_name,
         absent="",
         shown="",
     )
@@ -181,10 +174,20 @@ def read_options(options: Mapping[str, str], streaming: bool | None = False) -> 
     )
     if found.group_id_prefix:
         found = replace(found, group=_group_of(found, given))
+    _check_order("storedFrom", found.filters.stored_from, "storedTo", found.filters.stored_to)
+    _check_order("offsetFrom", found.filters.offset_from, "offsetTo", found.filters.offset_to)
+    if found.starting.kind == found.ending.kind == "timestamp":
+        _check_order("startingTimestamp", found.starting.timestamp, "endingTimestamp", found.ending.timestamp)
     least, most = found.min_offsets_per_trigger, found.max_offsets_per_trigger
     if most and least > most:
         raise OptionError(f"minOffsetsPerTrigger {least} is more than maxOffsetsPerTrigger {most}: set it to less")
     return found
+
+
+def _check_order(low: str, begin: int, high: str, end: int) -> None:
+    """Raise `OptionError` if a range ends before it starts. An end of 0 means no end."""
+    if 0 < end < begin:
+        raise OptionError(f"{high} {end} is before {low} {begin}: nothing would be read; exchange them")
 
 
 def _group_of(options: SourceOptions, given: Mapping[str, str]) -> str:

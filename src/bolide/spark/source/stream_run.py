@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 
 from bolide.spark.source.batch_plan import BatchPlan, Newest, QueuesFound, plan_batch, shorter
-from bolide.spark.source.bounds import begin_offsets, hidden_ends
+from bolide.spark.source.bounds import begin_offsets, check_ends, hidden_ends
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.last_read import look
 from bolide.spark.source.marks import Marks, changed
@@ -52,6 +52,7 @@ class StreamRun:
     def start(self) -> StreamOffset:
         """Return the start of a new query. Raises `DataLost` if its first messages have expired."""
         start = begin_offsets(self.cluster, self._options, LATEST)
+        check_ends(self.cluster, self._options, start, "read it from its first message")
         marks = look(self.cluster, self._options.group, start).marks
         # Record these queues now: messages that they get later would be read if the topic had them.
         former = hidden_ends(self.cluster, list(start), self._options)

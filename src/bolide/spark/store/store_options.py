@@ -10,6 +10,7 @@ from bolide.spark.declared import Option, check_names, option, options_in, read_
 from bolide.spark.errors import OptionError
 from bolide.spark.option_values import as_it_is, comma_names, one_of, true_or_false, whole_number
 from bolide.spark.source.bad_records import DROP, FAIL, BadRecords, read_bad_records
+from bolide.spark.source.selection import topic_of
 from bolide.spark.store.durable import AUTO, RULES
 from bolide.spark.store.store_schema import MESSAGES, TABLES
 
@@ -141,8 +142,9 @@ def store_options(options: Mapping[str, str], streaming: bool | None = None) -> 
     check_names(options, known, f"{what} rocketmq-store", elsewhere)
     if not given.get("path"):
         raise OptionError('no store folder is given: name it, e.g. .load("/data/store")')
-    if given.get("topic") and not given.get("subscribe"):
-        given["subscribe"] = given["topic"]
+    topics = topic_of(given, ("subscribe", "topic"))
+    if topics:
+        given["subscribe"] = topics
     # A body that cannot be decompressed may also be damage, so a read that skips damage drops it.
     skips = given.get("corruptrecords") == "skip"
     found = read_fields(StoreReadOptions, given, bad_records=read_bad_records(given, DROP if skips else FAIL))
