@@ -33,13 +33,18 @@ def test_fields_that_are_null_are_left_out_and_times_are_in_utc() -> None:
     assert JsonEncoder().encode({"at": datetime(2026, 1, 1, tzinfo=UTC)}) == b'{"at":"2026-01-01T00:00:00Z"}'
 
 
+def test_decimals_are_numbers_with_all_digits() -> None:
+    values = {"a": Decimal("1.50"), "b": [Decimal("1E+20"), Decimal("-0.00000001")]}
+    assert JsonEncoder().encode(values) == b'{"a":1.50,"b":[100000000000000000000,-0.00000001]}'
+
+
 def test_a_required_field_may_not_be_null() -> None:
     assert JsonEncoder(["id"]).encode({"id": 0}) == b'{"id":0}'
     with pytest.raises(UnfitBody, match="it lacks the field id, which its schema requires"):
         JsonEncoder(["id"]).encode({"id": None})
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), b"x", Decimal(1), "\ud800"], ids=repr)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), b"x", Decimal("NaN"), "\ud800"], ids=repr)
 def test_a_value_without_a_form_in_json_is_refused(value: object) -> None:
     with pytest.raises(UnfitBody, match="JSON cannot represent it"):
         JsonEncoder().encode({"x": value})

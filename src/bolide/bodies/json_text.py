@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
+
+import msgspec
 
 from bolide.bodies.registry import UnfitBody
 
@@ -18,29 +21,30 @@ class JsonEncoder:
         self._required = frozenset(required)
 
     def encode(self, values: Mapping[str, Any]) -> bytes:
-        """Return the text of an object. Times are in ISO 8601, and in UTC if they have a zone. Null fields are omitted,
-        also in nested objects. Raises `UnfitBody` if JSON cannot represent a value."""
-        present = _without_nulls(values)
-        lacking = self._required - present.keys()
+        """Return the text of an object. Times are in ISO 8601, and in UTC if they have a zone. Decimals have all their
+        digits. Null fields are omitted, also in nested objects. Raises `UnfitBody` if JSON cannot represent a value."""
+        lacking = self._required - {name for name, value in values.items() if value is not None}
         if lacking:
             raise UnfitBody(f"it lacks the field {min(lacking)}, which its schema requires")
         try:
-            text = json.dumps(present, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_time)
-            return text.encode()
+            return msgspec.json.encode(_plain(values))
         except (TypeError, ValueError) as error:
             raise UnfitBody(f"JSON cannot represent it ({error})") from None
 
 
-def _without_nulls(value: Any) -> Any:
-    """Return a value without the null fields of its objects. Arrays keep their nulls."""
+def _plain(value: Any) -> Any:
+    """Return a value as msgspec encodes it, without the null fields of its objects. Arrays keep their nulls. Raises
+    `TypeError` and `ValueError`."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, (float, Decimal)):
+        if not math.isfinite(value):
+            raise ValueError(f"a value is {value}")
+        return msgspec.Raw(f"{value:f}".encode()) if isinstance(value, Decimal) else value
     if isinstance(value, Mapping):
-        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+        return {name: _plain(inner) for name, inner in value.items() if inner is not None}
     if isinstance(value, list):
-        return [_without_nulls(inner) for inner in value]
-    return value
-
-
-def _time(value: Any) -> str:
+        return [_plain(inner) for inner in value]
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
     if isinstance(value, date):

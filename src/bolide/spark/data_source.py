@@ -18,6 +18,8 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
+from bolide.bodies.registry import JSON
+from bolide.spark.body.body_format import JSON_ADVICE
 from bolide.spark.errors import OptionError
 from bolide.spark.failed_stream import stream_reader
 from bolide.spark.older_stream import for_this_spark
@@ -71,6 +73,11 @@ class RocketMQDataSource(DataSource):
         options = read_options(self.options, streaming)
         body = options.body
         check_read_schema(schema, {*options.extra_columns(), body.column}, bool(body.kind) and not body.column)
+        if body.kind == JSON and not body.fields:
+            from bolide.spark.body.json_types import check_json_columns  # only for such reads
+
+            own = [field for field in schema if field.name not in (*COLUMNS, *options.extra_columns())]
+            check_json_columns(own, JSON_ADVICE)
         if body.column in schema.names and schema[body.column].dataType.typeName() != "struct":
             raise OptionError(f"the column {body.column} holds the fields of the body: give it the type STRUCT<…>")
         if "columns" in self.options and tuple(schema.fieldNames()) != options.columns:

@@ -85,10 +85,12 @@ def test_json() -> None:
         pa.field("at", pa.timestamp("us", "UTC")),
         pa.field("day", pa.date32()),
         pa.field("place", pa.struct([pa.field("city", pa.string())])),
+        pa.field("prices", pa.list_(pa.decimal128(38, 2))),
     ]
+    exact = Decimal("123456789012345678901234567890123456.70")
     rows: list[dict[str, Any]] = [
-        {"id": 1, "at": AT, "day": date(2026, 3, 1), "place": {"city": "Cairo \u2028"}},
-        {"id": None, "at": None, "day": None, "place": None},
+        {"id": 1, "at": AT, "day": date(2026, 3, 1), "place": {"city": "Cairo \u2028"}, "prices": [exact, None]},
+        {"id": None, "at": None, "day": None, "place": None, "prices": None},
     ]
     assert there_and_back(body_of(format="json"), fields, *rows) == rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -11,12 +12,14 @@ import pytest
 from fastavro import parse_schema, schemaless_writer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.types import BinaryType, LongType, MapType, StringType, StructField, StructType
 
 from bolide.bodies.avro import AvroDecoder, parsed_avro
 from bolide.spark.body.avro_body import AvroBodies
 from bolide.spark.body.body_format import CORRUPT_RECORD, BodyFormat
 from bolide.spark.body.json_body import JsonBodies
 from bolide.spark.body.typed_body import BodyReader
+from bolide.spark.data_source import RocketMQDataSource
 from bolide.spark.errors import BadBody, OptionError
 
 FIELDS = [
@@ -100,9 +103,19 @@ def test_rows_never_shift(bodies: list[bytes]) -> None:
             assert found["id"][row] is None
 
 
-def test_a_type_that_json_has_not_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"m\.x is map<string, int64>"):
-        JsonBodies([pa.field("m", pa.struct([pa.field("x", pa.map_(pa.string(), pa.int64()))]))])
+def test_a_type_that_json_lacks_is_rejected_when_a_read_is_planned() -> None:
+    source = RocketMQDataSource({"namesrv": "h:1", "subscribe": "T", "body.format": "json"})
+    counts = MapType(StringType(), LongType())
+    schema = StructType([StructField("body", BinaryType()), StructField("m", StructType([StructField("x", counts)]))])
+    with pytest.raises(OptionError, match=r"the field m\.x is map<string,bigint>, which is not supported for JSON"):
+        source.reader(schema)
+
+
+def test_decimals_of_json_are_exact() -> None:
+    bodies = [b'{"d":1.5}', b'{"d":"2.50"}', b'{"d":1.005}', b'{"d":1e2}', b'{"d":123456789.1}']
+    columns, bad = JsonBodies([pa.field("d", pa.decimal128(10, 2))]).decode(pa.array(bodies, pa.binary()))
+    exact = [Decimal("1.50"), Decimal("2.50"), None, Decimal("100.00"), None]
+    assert (columns[0].to_pylist(), sorted(bad)) == (exact, [2, 4])
 
 
 SCHEMA = {

@@ -156,6 +156,7 @@ def test_names_ignore_case_and_topic_and_path_are_other_words_for_subscribe() ->
             for precision, scale in ((39, 2), (3, 4), (3, -1), (0, 0), ("9", 2), (None, 0), (True, 0))
         ),
         ({"body.format": "json", "body.schema": "tags STRING"}, "a field tags, which is a column of the source"),
+        ({"body.format": "json", "body.schema": "a ARRAY<STRUCT<b: MAP<INT,INT>>>"}, "field a.b is MAP<INT,INT>"),
         ({"body.format": "json", "body.schema": "id INT NOT NULL"}, "id cannot be NOT NULL"),
         ({"body.format": "json", "body.schema": "id INT, id INT"}, "names id twice"),
         ({"body.format": "avro"}, "avro needs option body.schema"),

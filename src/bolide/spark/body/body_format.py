@@ -29,6 +29,8 @@ from bolide.spark.option_values import either
 
 CORRUPT_RECORD: Final = "_corrupt_record"
 """Column with the whole body of a bad record, for `body.onBadRecord` column. Null for good records."""
+JSON_ADVICE: Final = "leave it out, or read body as text and use from_json"
+"""What to do about a field whose type JSON bodies cannot have."""
 _MOST_DESCRIPTOR: Final = 8 << 20
 """Maximum size of a descriptor set in bytes."""
 
@@ -151,13 +153,16 @@ def _latest(body: BodyFormat, options: BodyOptions) -> RegisteredSchema | None:
 
 def _json(body: BodyFormat, options: BodyOptions) -> BodyFormat:
     from bolide.spark.body.json_schema_types import json_schema_fields, json_schema_required
+    from bolide.spark.body.json_types import check_json_fields
 
     found = _latest(body, options)
     text = (options.schema or "") if found is None else found.text
     if not text:
         return body  # the schema that the user passes to Spark names the columns
     if not text.startswith("{"):
-        return replace(body, fields=tuple(ddl_fields(text).items()))
+        given = ddl_fields(text)
+        check_json_fields(given, JSON_ADVICE)
+        return replace(body, fields=tuple(given.items()))
     fields = json_schema_fields(text)
     return replace(body, fields=tuple(fields.items()), required=json_schema_required(text), registered=found)
 

@@ -64,11 +64,9 @@ def check_struct(schema: StructType, body: BodyFormat) -> None:
     if body.fields:
         check_fields(kind, dict(body.fields), name, body.required)
     if body.kind == JSON:
-        from bolide.spark.body.json_body import check_json_type
-        from bolide.spark.spark_versions import to_arrow_schema
+        from bolide.spark.body.json_types import check_json_columns
 
-        for field in to_arrow_schema(kind):
-            check_json_type(field.type, field.name)
+        check_json_columns(kind, f"cast it, or write to_json({name}) AS body without body.format", f"{name}.")
     try:
         body_writer(body)
     except SchemaError as error:
