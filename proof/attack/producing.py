@@ -39,6 +39,8 @@ from proof.kit.journal import Journal
 TOPICS: Final = ("plain", "batch", "delay", "timer", "trans", "orders")
 QUEUES: Final = 4
 TIMEOUT: Final = 6.0
+BURSTS: Final = (1, 1, 1, 8)
+"""Numbers of messages that are sent to an ordered queue at the same time."""
 TAGS: Final = ("a", "b", "c", "")
 REFUSALS: Final = frozenset(
     {codes.SYSTEM_BUSY, codes.SERVICE_NOT_AVAILABLE, codes.NO_PERMISSION, codes.TOPIC_NOT_EXIST, codes.MESSAGE_ILLEGAL}
@@ -194,11 +196,12 @@ class Traffic:
             await self.pause()
 
     async def lane(self, broker: str, queue: int) -> None:
-        """One message after the other into one queue."""
+        """Single messages and bursts into one queue. The messages of a burst share requests, and keep their order."""
+        place = MessageQueue("orders", broker, queue)
+        name = f"{self.setup.name}-{os.getpid()}-{broker}-{queue}"
         while not self.quiet.is_set():
-            place = MessageQueue("orders", broker, queue)
-            name = f"{self.setup.name}-{os.getpid()}-{broker}-{queue}"
-            await self.send(self.message("orders", lane=name), place)
+            burst = [self.message("orders", lane=name) for _ in range(self.random.choice(BURSTS))]
+            await asyncio.gather(*(self.send(message, place) for message in burst))
             await self.pause()
 
 
