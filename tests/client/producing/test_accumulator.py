@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bolide.client import Message, MessageQueue, RequestTimeout, ResponseError, Retry, SendFailed, SendResult
-from bolide.client.messages.hooks import RpcCall, RpcHook
+from bolide.client.messages.hooks import AclHook, RpcCall, RpcHook, UnitHook
 from bolide.client.producing.accumulator import ALONE, MAX_WAIT, MOST, MOST_BYTES
 from bolide.client.tracing.interceptor import Interceptor, SendCall
 from bolide.errors import BolideError, ConnectionLost
@@ -19,6 +19,7 @@ from bolide.layout.properties import parse_properties_bytes
 from bolide.layout.record import decode_records
 from bolide.remoting import codes
 from bolide.remoting.command import Command, make_response
+from bolide.remoting.signature import sign_request
 from proof.kit.waiting import PATIENCE, until
 from tests.client.patient import Producer
 from tests.client.producing.holding_broker import SENDS, HoldingBroker, batches, record_of, texts
@@ -378,3 +379,26 @@ def test_broker_keeps_acknowledged_messages_and_repeats_only_unanswered_ones(
             assert [offset for _, offset in places] == sorted(offset for _, offset in places)
         lost_answers = faults.count("cut after")
         assert all(count <= 1 + lost_answers for count in copies.values())
+
+
+@pytest.mark.parametrize("more", [{"hooks": (AclHook("user", "secret"),)}, {"binary_header": True}, {"unit": True}])
+async def test_a_shared_request_is_signed_or_encoded_like_a_single_one(
+    broker: ScriptedBroker, more: dict[str, Any]
+) -> None:
+    if "unit" in more:
+        more = {"hooks": (UnitHook(),)}
+    async with Producer("P", broker.address, **more) as producer:
+        await producer.send(Message("T", b"first", sharding_key="k"))
+        results = await asyncio.gather(*(producer.send(message) for message in texts(3)))
+    assert batches(broker) == [[b"m0", b"m1", b"m2"]]
+    assert [record_of(broker, result).body for result in results] == [b"m0", b"m1", b"m2"]
+    (single,), (shared,) = (broker.requests(code) for code in SENDS)
+    assert shared.serialize_type == single.serialize_type
+    assert shared.ext().keys() == single.ext().keys()
+    assert shared.ext()["k"] == single.ext()["k"]
+    if "Signature" in single.ext():
+        own = {**shared.ext()}
+        signature = own.pop("Signature")
+        del own["AccessKey"]
+        sign_request(own, shared.body, "user", "secret", code=shared.code)
+        assert own["Signature"] == signature

@@ -40,6 +40,11 @@ def send_header(group: str, queue: MessageQueue, queue_count: int, sys_flag: int
     )
 
 
+def code_of(header: SendMessageRequestHeaderV2) -> int:
+    """Return the request code of a send."""
+    return codes.SEND_BATCH_MESSAGE if header.batch else codes.SEND_MESSAGE_V2
+
+
 def _head(group: str, queue: MessageQueue, queue_count: int, batch: bool) -> bytes:
     header = send_header(group, queue, queue_count)
     header.batch = batch
@@ -47,8 +52,7 @@ def _head(group: str, queue: MessageQueue, queue_count: int, batch: bool) -> byt
     for changing in "fghi":
         del ext[changing]
     fields = msgspec.json.encode(ext)[1:-1]
-    code = codes.SEND_BATCH_MESSAGE if batch else codes.SEND_MESSAGE_V2
-    return b'{"code":%d,"extFields":{%b,"f":"' % (code, fields)
+    return b'{"code":%d,"extFields":{%b,"f":"' % (code_of(header), fields)
 
 
 def send_frame(

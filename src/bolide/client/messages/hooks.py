@@ -6,6 +6,7 @@ added after it, so a signing hook must be the last.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -76,3 +77,9 @@ class AclHook:
 
     def after(self, call: RpcCall, answer: Command) -> None:
         """Do nothing."""
+
+
+def of_requests(hooks: Iterable[RpcHook]) -> bool:
+    """Return whether these hooks only concern the request, so that it may contain several messages. A hook of the user
+    expects one message in a request of `send`."""
+    return all(type(hook) in (AclHook, UnitHook) for hook in hooks)

@@ -18,7 +18,8 @@ import asyncio
 from copy import copy
 from typing import Any, Final
 
-from bolide.client.instance.send_frame import send_frame
+from bolide.client.instance.send_frame import code_of, send_frame, send_header
+from bolide.client.messages.hooks import RpcCall
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import STATUS_OF, SendResult, results_of, send_result
 from bolide.client.producing.lane import Lane, end_each, joinable
@@ -48,10 +49,13 @@ MAX_LANES: Final = 10_000
 class SharedRequest:
     """A request in flight with several messages of a lane."""
 
-    __slots__ = ("accumulator", "bound", "lane", "last", "ordered", "sendings", "size")
+    __slots__ = ("accumulator", "bound", "call", "lane", "last", "ordered", "sendings", "size")
 
-    def __init__(self, accumulator: Accumulator, lane: Lane, sendings: list[Sending]) -> None:
+    def __init__(
+        self, accumulator: Accumulator, lane: Lane, sendings: list[Sending], call: RpcCall | None = None
+    ) -> None:
         self.accumulator = accumulator
+        self.call = call
         self.lane = lane
         self.sendings = sendings
         self.bound = 0
@@ -77,6 +81,9 @@ class SharedRequest:
     def _answered(self, answer: Command | None, error: BolideError | None) -> None:
         """Set the result or error of each message."""
         lane, sendings, context = self.lane, self.sendings, self.accumulator.context
+        if answer is not None and self.call is not None:
+            for hook in context.options.hooks:
+                hook.after(self.call, answer)
         if answer is None:
             end_each(sendings, lambda sending: sending.done(None, copy(error)))
         elif answer.code in STATUS_OF:
@@ -377,10 +384,15 @@ class Accumulator(Accumulates):
             ]
             opaque = connection.next_opaque()
             wait = "WAIT\x01true\x02" if sendings[0].message.wait_stored else "WAIT\x01false\x02"
-            frame = send_frame(
-                opaque, context.group, lane.queue, context.routes.queue_count, 0, context.wall_ms(), 0, wait,
-                encode_batch(elements), True,
-            )  # fmt: skip
+            group, queue_count, born = context.group, context.routes.queue_count, context.wall_ms()
+            body, call = encode_batch(elements), None
+            if context.options.hooks or context.options.binary_header:
+                header = send_header(group, lane.queue, queue_count)
+                header.born_timestamp, header.properties, header.batch = born, wait, True
+                call = RpcCall(connection.address, code_of(header), header.to_ext(), body, False)
+                frame = context.hooked_frame(call, opaque)
+            else:
+                frame = send_frame(opaque, group, lane.queue, queue_count, 0, born, 0, wait, body, True)
         except BaseException as error:
             failure = error
             if isinstance(error, Exception):  # one of them cannot be encoded, and fails alone
@@ -391,7 +403,7 @@ class Accumulator(Accumulates):
         lane.in_flight += 1
         self.in_flight += 1
         lane.batches += 1
-        request = SharedRequest(self, lane, sendings)
+        request = SharedRequest(self, lane, sendings, call)
         lane.ordered += request.ordered
         if context.faults is not None:
             for sending in sendings:

@@ -11,6 +11,7 @@ from bolide.client.messages.arguments import check_topic, shown
 from bolide.client.messages.codec import NO_VALUE, with_body
 from bolide.client.messages.encoding import check_body, properties_text
 from bolide.client.messages.errors import MessageRefused
+from bolide.client.messages.hooks import of_requests
 from bolide.client.messages.message import Message
 from bolide.client.messages.namespace import with_namespace
 from bolide.client.producing.accumulator import Accumulator
@@ -37,8 +38,7 @@ class MessageSender(SendContext):
         self._compression = settings.compression
         self._checked_topic = ""
         """The last valid topic, which is not checked again."""
-        # A hook is called with each request, and expects one message in it.
-        if settings.auto_batch and not options.hooks and not options.binary_header:
+        if settings.auto_batch and of_requests(options.hooks):
             self.accumulator = Accumulator(self, settings.max_body)
 
     def accept(

@@ -18,6 +18,7 @@ from bolide.client.instance.unique_id import UniqueIds
 from bolide.client.messages.arguments import check_seconds
 from bolide.client.messages.codec import Codec, TopicCodecs
 from bolide.client.messages.errors import ClientStateError, TooFast
+from bolide.client.messages.hooks import RpcCall
 from bolide.client.messages.queue import MessageQueue
 from bolide.client.messages.send_result import SendResult
 from bolide.client.producing.bound_line import BoundLine
@@ -25,7 +26,8 @@ from bolide.client.producing.latency_faults import LatencyFaults
 from bolide.client.producing.publish import PublishRoutes
 from bolide.client.producing.retry import Retry
 from bolide.client.tracing.interceptor import Interceptor
-from bolide.remoting.command import Command
+from bolide.remoting import codes
+from bolide.remoting.command import Command, encode, make_request
 from bolide.transport.client import ClientConnection
 
 MAX_LINES: Final = 10_000
@@ -170,6 +172,13 @@ class SendContext:
     def next_id(self) -> str:
         """Return the id of the next message."""
         return self._ids.next_id()
+
+    def hooked_frame(self, call: RpcCall, opaque: int) -> bytes:
+        """Return the frame of a request, after the hooks have seen it. Raises their exceptions."""
+        for hook in self.options.hooks:
+            hook.before(call)
+        kind = codes.BINARY_TYPE if self.options.binary_header else codes.JSON_TYPE
+        return encode(make_request(call.code, opaque, call.ext, call.body, call.oneway, kind))
 
     def deadline(self, timeout: Any = None) -> float:
         """Return the deadline of a message sent now, by the loop's clock. `timeout` is in seconds, or None for the

@@ -12,7 +12,7 @@ import math
 from typing import Any, Final
 
 from bolide.client.instance.deadlines import before, no_connection
-from bolide.client.instance.send_frame import send_frame, send_header
+from bolide.client.instance.send_frame import code_of, send_frame, send_header
 from bolide.client.messages.errors import NoQueue, SendFailed, TopicNotFound, response_error, worth_retry
 from bolide.client.messages.hooks import RpcCall
 from bolide.client.messages.message import Message
@@ -27,7 +27,7 @@ from bolide.client.producing.send_context import AnsweredLane, SendContext
 from bolide.errors import BolideError, RequestTimeout, reason
 from bolide.layout.property_names import TRANSIENT_PREFIX
 from bolide.remoting import codes
-from bolide.remoting.command import Command, encode, make_request
+from bolide.remoting.command import Command
 from bolide.transport.client import ClientConnection
 
 LOOK_PATIENCE: Final = 1.0
@@ -294,13 +294,8 @@ class Sending(LineMember):
         header = send_header(producer.group, queue, producer.routes.queue_count, self.sys_flag)
         header.born_timestamp, header.flag = producer.wall_ms(), self.flag
         header.properties, header.batch = self.properties, self.batch
-        ext = header.to_ext()
-        code = codes.SEND_BATCH_MESSAGE if self.batch else codes.SEND_MESSAGE_V2
-        self.call = call = RpcCall(address, code, ext, self.body, self.oneway)
-        for hook in producer.options.hooks:
-            hook.before(call)
-        kind = codes.BINARY_TYPE if producer.options.binary_header else codes.JSON_TYPE
-        return encode(make_request(code, opaque, call.ext, call.body, self.oneway, kind))
+        self.call = RpcCall(address, code_of(header), header.to_ext(), self.body, self.oneway)
+        return producer.hooked_frame(self.call, opaque)
 
     def done(self, answer: Command | None, error: BolideError | None) -> None:
         """Called by the connection with the response or the error."""
