@@ -96,3 +96,14 @@ def test_names_that_are_no_segments(tmp_path: Path) -> None:
     (tmp_path / f"{7:020d}").mkdir()
     assert [file.start for file in segment_files(RealFiles(), str(tmp_path))] == [0]
     assert strange_names(RealFiles(), str(tmp_path)) == ["note"]
+
+
+@pytest.mark.parametrize("delta", [-4, 4, 60])
+def test_damaged_length_does_not_hide_the_record_that_follows(tmp_path: Path, delta: int) -> None:
+    size = len(encoded(FIELDS))
+    wrong = (size + delta).to_bytes(4, "big") + encoded({**FIELDS, "physical_offset": size})[4:]
+    write(tmp_path, None, wrong, None, None)
+    offsets, problems, _ = walked(tmp_path)
+    assert offsets == [0, 2 * size, 3 * size]
+    assert problems[0].physical_offset == size
+    assert problems[-1].physical_offset + problems[-1].size == 2 * size

@@ -9,22 +9,68 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterator
+from typing import Final
 
 from bolide.dispatch.row import Dispatch, in_index, index_keys
 from bolide.layout.hashes import index_hash
 from bolide.layout.index_file import (
     ENTRY_SIZE,
     HEADER_SIZE,
+    SLOT_SIZE,
     decode_index_header,
     entry_position,
     index_file_size,
     read_entry,
+    slot_position,
 )
 from bolide.layout.shape import StoreShape
 from bolide.store.disk.files import Files
 from bolide.store.offline.walk import read_whole
 
 _ENTRIES = 50_000
+
+
+SLOT_COUNT_AT: Final = 32
+"""Position of the number of used slots in the header."""
+
+
+class Chains:
+    """The chains of one index file, computed from its entries. Needs an int32 per slot."""
+
+    def __init__(self, slots: int) -> None:
+        self._newest = array("i", bytes(SLOT_SIZE * slots))
+
+    def add(self, number: int, key_hash: int, previous: int) -> str:
+        """Add the next entry. Return why it is not chained to the one before it in its slot, or ""."""
+        slot = key_hash % len(self._newest)
+        before = self._newest[slot]
+        self._newest[slot] = number
+        return "" if previous == before else f"entry {number} is chained to {previous}, its slot held {before}"
+
+    def newest(self, key_hash: int) -> int:
+        """Return the number of the newest entry in the slot of a hash, or 0."""
+        return self._newest[key_hash % len(self._newest)]
+
+    def slot_faults(self, data: bytes, first: int, index_count: int) -> list[tuple[int, str]]:
+        """Compare slots of a full or closed file, starting at slot `first`. Return position and sentence of each
+        fault."""
+        on_disk = array("i", data)
+        if sys.byteorder == "little":
+            on_disk.byteswap()
+        newest = self._newest[first : first + len(on_disk)]
+        if on_disk == newest:
+            return []
+        # Java treats a slot with the number of a missing entry as empty.
+        return [
+            (slot_position(slot), f"slot {slot} holds entry {found}, its newest is {wanted}")
+            for slot, (found, wanted) in enumerate(zip(on_disk, newest, strict=True), first)
+            if found != wanted and (wanted or 0 < found < index_count)
+        ]
+
+    def count_fault(self, slot_count: int) -> str:
+        """Return why the number of used slots in the header is wrong, or ""."""
+        used = len(self._newest) - self._newest.count(0)
+        return "" if used == slot_count else f"the header counts {slot_count} slots, {used} are used"
 
 
 class IndexCheck:
@@ -125,7 +171,7 @@ class IndexCheck:
         if header.index_count > self._shape.index_entries:
             self.findings.append((path, 36, f"the header counts {header.index_count} entries, more than fit"))
             return
-        newest = array("i", bytes(4 * slots))
+        chains = Chains(slots)
         for first in range(1, header.index_count, _ENTRIES):
             count = min(_ENTRIES, header.index_count - first)
             base = entry_position(slots, first)
@@ -133,28 +179,17 @@ class IndexCheck:
             for i in range(count):
                 entry = read_entry(data, i * ENTRY_SIZE)
                 position = base + i * ENTRY_SIZE
-                slot = entry.key_hash % slots
-                if entry.previous != newest[slot]:
-                    sentence = f"entry {first + i} is chained to {entry.previous}, its slot held {newest[slot]}"
-                    self.findings.append((path, position, sentence))
-                newest[slot] = first + i
+                fault = chains.add(first + i, entry.key_hash, entry.previous)
+                if fault:
+                    self.findings.append((path, position, fault))
                 self.entries += 1
                 yield entry.physical_offset, entry.key_hash, position
-        self._check_slots(path, newest, header.index_count, header.slot_count)
-
-    def _check_slots(self, path: str, newest: array[int], index_count: int, slot_count: int) -> None:
-        on_disk = array("i", read_whole(self._files, path, 4 * len(newest), HEADER_SIZE))
-        if sys.byteorder == "little":
-            on_disk.byteswap()
-        if on_disk != newest:
-            for slot, (found, wanted) in enumerate(zip(on_disk, newest, strict=True)):
-                # Java treats a slot with the number of a missing entry as empty.
-                if found != wanted and (wanted or 0 < found < index_count):
-                    sentence = f"slot {slot} holds entry {found}, its newest is {wanted}"
-                    self.findings.append((path, HEADER_SIZE + 4 * slot, sentence))
-        used = len(newest) - newest.count(0)
-        if used != slot_count:
-            self.findings.append((path, 32, f"the header counts {slot_count} slots, {used} are used"))
+        on_disk = read_whole(self._files, path, SLOT_SIZE * slots, HEADER_SIZE)
+        for position, sentence in chains.slot_faults(on_disk, 0, header.index_count):
+            self.findings.append((path, position, sentence))
+        fault = chains.count_fault(header.slot_count)
+        if fault:
+            self.findings.append((path, SLOT_COUNT_AT, fault))
 
 
 def _repeats(found: list[int], wanted: list[int]) -> bool:

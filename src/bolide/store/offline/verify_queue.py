@@ -11,6 +11,19 @@ from bolide.store.disk.files import Files
 from bolide.store.offline.walk import SegmentFile, read_whole, segment_files
 
 
+def place_fault(d: Dispatch, unit: tuple[int, int, int]) -> str:
+    """Return why a unit does not point to this record, or ""."""
+    physical_offset, size, _ = unit
+    if (physical_offset, size) == (d.physical_offset, d.size):
+        return ""
+    return f"the unit says {size} bytes at {physical_offset}, the record has {d.size} at {d.physical_offset}"
+
+
+def tags_fault(d: Dispatch, tags_code: int) -> str:
+    """Return why this tags code, of a unit or its extension, is not the record's, or ""."""
+    return "" if tags_code == d.tags_code else f"the unit has tags code {tags_code}, its record {d.tags_code}"
+
+
 class QueueCheck:
     """Marks the unit of each record. `finish` reports the units without a record."""
 
@@ -72,23 +85,20 @@ class QueueCheck:
                     self.findings.append((position, f"the unit points to {physical_offset}, no record of this queue"))
 
     def _compare(self, d: Dispatch, position: int, unit: tuple[int, int, int]) -> None:
-        physical_offset, size, tags_code = unit
-        if (physical_offset, size) != (d.physical_offset, d.size):
-            self.findings.append(
-                (
-                    position,
-                    f"the unit says {size} bytes at {physical_offset}, the record has {d.size} at {d.physical_offset}",
-                )
-            )
+        fault = place_fault(d, unit)
+        if fault:
+            self.findings.append((position, fault))
             return
         self.matched += 1
+        tags_code = unit[2]
         if self._ext and is_ext_address(tags_code):
             found = self._ext_tags_code(position, ext_offset(tags_code), d)
             if found is None:
                 return
             tags_code = found
-        if tags_code != d.tags_code:
-            self.findings.append((position, f"the unit has tags code {tags_code}, its record {d.tags_code}"))
+        fault = tags_fault(d, tags_code)
+        if fault:
+            self.findings.append((position, fault))
 
     def _ext_tags_code(self, position: int, where: int, d: Dispatch) -> int | None:
         size = self._shape.consume_queue_ext_segment_size

@@ -1,13 +1,14 @@
-"""Reads a store that no broker uses: its files by name, and its log record by record, in any state.
+"""Reads a store: its files by name, and its log record by record, in any state.
 
-Used by `inspect` and `verify`. Does not write or lock. Needs memory for one chunk of the log.
+Used by `inspect` and `verify` for a store that no broker uses, and by the scrub for the parts of a running store that
+no longer change. Does not write or lock. Needs memory for one chunk of the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from bolide.dispatch.row import Dispatch, dispatch_at, scan_records
 from bolide.layout.errors import LayoutError
@@ -26,6 +27,9 @@ from bolide.layout.shape import StoreShape
 from bolide.store.disk.files import Files
 
 CHUNK: Final = 8 * 1024 * 1024
+ANY_SIZE: Final = 1 << 31
+CRC_FAULT: Final = "a record whose body does not match its CRC"
+"""Sentence of a `Problem` whose record follows as `Records`, because its header is valid."""
 _RECORDS: Final = 65_536
 _OVERLAP: Final = 5 * 1024 * 1024
 """More than the longest record of a default broker: bytes of a chunk that are re-read while searching for a
@@ -67,6 +71,16 @@ class End:
     blank: bool
 
 
+@dataclass(frozen=True)
+class Searched:
+    """Bytes up to a physical offset were searched for the next record. A caller that limits its reads may pause."""
+
+    physical_offset: int
+
+
+Step: TypeAlias = Records | Problem | End | Searched
+
+
 def segment_files(files: Files, folder: str) -> list[SegmentFile]:
     """Return the segment files of a folder, by start. Names that are not 20 digits are omitted."""
     found = []
@@ -101,18 +115,30 @@ def walk_segment(
     a time."""
     handle = files.open(file.path)
     try:
-        yield from _walk(files, handle, file, shape, check_crc, chunk)
+        for step in walk_bytes(lambda size, at: files.read_at(handle, size, at), file, shape, check_crc, chunk=chunk):
+            if not isinstance(step, Searched):
+                yield step
     finally:
         files.close(handle)
 
 
-def _walk(
-    files: Files, handle: int, file: SegmentFile, shape: StoreShape, check_crc: bool, chunk: int
-) -> Iterator[Records | Problem | End]:
-    at = 0
+def walk_bytes(
+    read: Callable[[int, int], bytes],
+    file: SegmentFile,
+    shape: StoreShape,
+    check_crc: bool,
+    *,
+    at: int = 0,
+    chunk: int = CHUNK,
+    longest: int = ANY_SIZE,
+) -> Generator[Step]:
+    """Yield the records and the invalid ranges of one CommitLog file from byte `at`, where a record starts.
+
+    `read(size, at)` returns bytes of the file. A length field above `longest` is treated as damaged.
+    """
     want = chunk
     while at < file.size:
-        data = files.read_at(handle, min(want, file.size - at), at)
+        data = read(min(want, file.size - at), at)
         scanned = scan_records(data, 0, len(data), shape, check_crc, _RECORDS)
         if scanned.dispatches:
             yield Records(file.start + at, scanned.dispatches)
@@ -134,21 +160,26 @@ def _walk(
             if magic == BLANK_MAGIC:
                 yield End(file.start + at, blank=True)
                 return
-            if magic in (MAGIC_V1, MAGIC_V2):
+            if magic in (MAGIC_V1, MAGIC_V2) and needed <= longest:
                 want = needed
                 continue
         if scanned.status == BAD_SIZED:
+            inside = find_record(rest, MIN_RECORD_SIZE, file.start + at)
+            if 0 < inside < needed:  # the size is wrong: do not skip the record that follows
+                yield Problem(file.start + at, inside, f"{inside} bytes that are not a record, followed by records")
+                at += inside
+                continue
             yield Problem(file.start + at, needed, f"a record of {needed} bytes whose parts do not add up to that")
             at += needed
             continue
         if check_crc and check_record(rest, 0, len(rest), False).status == GOOD:
-            yield Problem(file.start + at, needed, "a record whose body does not match its CRC")
+            yield Problem(file.start + at, needed, CRC_FAULT)
             yield Records(file.start + at, [dispatch_at(rest, 0, shape)])
             at += needed
             continue
-        after = _next_start(files, handle, file, at)
+        after = yield from _next_start(read, file, at)
         if after < 0:
-            if _any_byte(files, handle, file, at):
+            if (yield from _any_byte(read, file, at)):
                 yield Problem(file.start + at, file.size - at, "bytes that are not a record, to the end of the file")
             break
         yield Problem(file.start + at, after - at, f"{after - at} bytes that are not a record, followed by records")
@@ -156,26 +187,28 @@ def _walk(
     yield End(file.start + at, blank=False)
 
 
-def _next_start(files: Files, handle: int, file: SegmentFile, at: int) -> int:
+def _next_start(read: Callable[[int, int], bytes], file: SegmentFile, at: int) -> Generator[Step, None, int]:
     """Return the position in the file at which the next recognizable record starts, or -1."""
     while at < file.size:
-        data = files.read_at(handle, min(CHUNK, file.size - at), at)
+        data = read(min(CHUNK, file.size - at), at)
         found = find_record(data, 0, file.start + at)
         if found >= 0:
             return at + found
         if len(data) < CHUNK:
             return -1
         at += max(MIN_RECORD_SIZE, len(data) - _OVERLAP)
+        yield Searched(file.start + at)
     return -1
 
 
-def _any_byte(files: Files, handle: int, file: SegmentFile, at: int) -> bool:
+def _any_byte(read: Callable[[int, int], bytes], file: SegmentFile, at: int) -> Generator[Step, None, bool]:
     """Return whether the file has a non-zero byte at or after `at`."""
     while at < file.size:
-        data = files.read_at(handle, min(CHUNK, file.size - at), at)
+        data = read(min(CHUNK, file.size - at), at)
         if not data:
             return False
         if data.count(0) != len(data):
             return True
         at += len(data)
+        yield Searched(file.start + at)
     return False
