@@ -29,7 +29,10 @@ from bolide.testing.disk import SECTOR, Folder, Inode
 from bolide.testing.files import SimulatedFiles
 
 OPENING: Final = frozenset(
-    {"open", "open_unnamed", "link_unnamed", "fetch", "warm", "read_file", "list_dir", "sync_dir", "write_file", "lock"}
+    {
+        "open", "open_unnamed", "link_unnamed", "fetch", "scan", "warm", "read_file", "list_dir", "sync_dir",
+        "write_file", "lock",
+    }
 )
 """Calls that need a free descriptor."""
 GROWING: Final = frozenset(
@@ -60,6 +63,7 @@ VERBS: Final = {
     "read_warm": "read",
     "next_data": "look into",
     "fetch": "read",
+    "scan": "read",
     "warm": "read",
     "read_file": "read",
     "write_file": "write",
@@ -322,6 +326,11 @@ class Disk(SimulatedFiles):
 
     def fetch(self, path: str, offset: int, size: int) -> bytes:
         self._call("fetch", path)
+        found = self._find(path)
+        return found.read(offset, size) if isinstance(found, Inode) else b""
+
+    def scan(self, path: str, offset: int, size: int) -> bytes:
+        self._call("scan", path)
         found = self._find(path)
         return found.read(offset, size) if isinstance(found, Inode) else b""
 

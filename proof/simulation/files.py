@@ -8,7 +8,7 @@ from bolide.store.disk.files import Files
 from proof.simulation.owner import Owner
 from proof.simulation.trace import summary
 
-WAITS: Final = frozenset({"datasync", "sync_dir", "sync_file_systems", "warm", "fetch", "write_file"})
+WAITS: Final = frozenset({"datasync", "sync_dir", "sync_file_systems", "warm", "fetch", "scan", "write_file"})
 """Calls that wait for the disk; the others are between the process and the page cache."""
 SYNCS: Final = frozenset({"datasync", "sync_dir", "sync_file_systems"})
 WRITES: Final = frozenset({"write_at", "write_file", "truncate", "reserve", "reserve_new"})
@@ -121,6 +121,10 @@ class ProcessFiles:
     def fetch(self, path: str, offset: int, size: int) -> bytes:
         self._call("fetch", f"{path} {offset}+{size}", size)
         return self._disk.fetch(path, offset, size)
+
+    def scan(self, path: str, offset: int, size: int) -> bytes:
+        self._call("scan", f"{path} {offset}+{size}", size)
+        return self._disk.scan(path, offset, size)
 
     def datasync(self, handle: int) -> None:
         left = self._call("datasync", self._path(handle))

@@ -120,6 +120,7 @@ class LogCut:
         """
         log, reput, maintenance = self._log, self._reput, self._maintenance
         self.cuts += 1  # first, because a copy in progress must not contain a byte that is overwritten
+        maintenance.sealed.cut(end)
         # A crash before this line leaves the store unchanged. After it, the next start finishes the truncation.
         self._files.write_file(f"{self._root}/{NAME}", f"{end}\n".encode())
         checkpoint = replace(
@@ -134,7 +135,7 @@ class LogCut:
         reput.withdraw(end)
         reput.start_at(min(reput.dispatched_offset, end))
         self._numbers.forget_all()
-        maintenance.was_cut(checkpoint, end)
+        maintenance.was_cut(checkpoint)
         self._forget_note()
 
     def finish(self, checkpoint: Checkpoint) -> Checkpoint:

@@ -35,6 +35,7 @@ def _check_bytes(files: Files, folder: str) -> None:
     files.warm(path, 0, 10_000)
     assert files.read_warm(handle, 3, 0) == b"one"
     assert files.read_warm(handle, 100, 9_990) == bytes(10)
+    assert files.scan(path, 0, 3) == b"one" and files.scan(path, 9_990, 100) == bytes(10)
     files.reserve(handle, 0, 10_000)
     files.reserve(handle, 4_096, 1_000)
     assert files.size(path) == 10_000 and files.read_at(handle, 3, 0) == b"one", "reserving changes no byte"
@@ -51,6 +52,7 @@ def _check_bytes(files: Files, folder: str) -> None:
     assert files.read_at(handle, 2, 0) == b"on", "an open file outlives its name"
     files.close(handle)
     files.warm(path, 0, 10)
+    assert files.scan(path, 0, 10) == b"", "a missing file has no bytes"
 
 
 def _check_names(files: Files, folder: str) -> None:

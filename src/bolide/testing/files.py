@@ -95,6 +95,10 @@ class SimulatedFiles(FileSystem):
             error = kind(f"cannot {call}: simulated I/O error")
         self._failures.setdefault(call, []).append(error)
 
+    def open_handles(self) -> int:
+        """Return the number of open handles."""
+        return len(self._handles)
+
     def faults_over(self) -> None:
         """Cancel pending injected faults."""
         self._failures.clear()
@@ -171,6 +175,11 @@ class SimulatedFiles(FileSystem):
     def fetch(self, path: str, offset: int, size: int) -> bytes:
         data = self.read_file(path)
         return b"" if data is None else data[offset : offset + size]
+
+    def scan(self, path: str, offset: int, size: int) -> bytes:
+        self._fails("scan")
+        found = self._find(path)
+        return found.read(offset, size) if isinstance(found, Inode) else b""
 
     def datasync(self, handle: int) -> None:
         inode = self._inode(handle)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from bolide.store.disk.files import DiskFull, FileFailed, FileLocked, RealFiles
+from bolide.store.disk.file_contract import call_failed
+from bolide.store.disk.files import BytesUnreadable, DiskFull, FileFailed, FileLocked, RealFiles
 from bolide.store.disk.jobs import MANY, sync_files
 from bolide.store.disk.segments import HandleCache, make_segment
 from bolide.testing.files import SimulatedFiles, Stopped, check_files
@@ -27,6 +28,33 @@ def test_a_folder_on_another_device_did_not_share_the_page_cache(tmp_path: Path)
     assert files.boot_id(str(tmp_path)) == files.boot_id(str(tmp_path / ".."))
     assert files.boot_id(str(tmp_path)) != files.boot_id("/dev")
     assert " " not in files.boot_id(str(tmp_path))
+
+
+def test_scan_returns_the_bytes_and_leaves_cached_pages_in_memory(tmp_path: Path) -> None:
+    files = RealFiles()
+    path = str(tmp_path / "file")
+    data = os.urandom(300_000)
+    handle = files.open(path, create=True)
+    files.write_at(handle, [data], 0)
+    files.datasync(handle)
+    for offset, size in ((0, 16384), (299_000, 5000), (300_000, 1), (123, 200_000)):
+        assert files.scan(path, offset, size) == data[offset : offset + size]
+    if hasattr(os, "posix_fadvise"):
+        assert files.read_warm(handle, 300_000, 0) == data, "pages that a reader or writer brought stay"
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        cold = files.read_warm(handle, 300_000, 0) is None
+        assert files.scan(path, 0, 300_000) == data
+        if cold:  # not on a file system that lives in memory
+            assert files.read_warm(handle, 300_000, 0) is None, "pages that only the scan brought do not stay"
+    files.close(handle)
+    assert files.scan(str(tmp_path / "missing"), 0, 10) == b""
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EBADMSG])
+def test_failed_read_of_the_disk_is_told_from_other_failures(number: int) -> None:
+    assert isinstance(call_failed("read", "/f", OSError(number, "bad")), BytesUnreadable)
+    assert not isinstance(call_failed("read", "/f", OSError(errno.EMFILE, "many")), BytesUnreadable)
+    assert not isinstance(call_failed("write", "/f", OSError(number, "bad")), BytesUnreadable)
 
 
 def test_simulated_files_keep_the_contract() -> None:

@@ -15,6 +15,7 @@ from bolide.layout.checkpoint import Checkpoint
 from bolide.store.background.reput import Reput
 from bolide.store.background.retention import Retention
 from bolide.store.background.running_flags import LOGIC_QUEUE_ERROR, RunningFlags
+from bolide.store.background.sealed import Sealed
 from bolide.store.disk.checkpoint_file import write_checkpoint
 from bolide.store.disk.files import FileFailed, Files, SyncFailed
 from bolide.store.disk.jobs import Job, MakeSegment, RemoveFiles, ReserveBlocks, SyncDerived, WriteCheckpoint
@@ -82,20 +83,19 @@ class Maintenance:
         self._next_flush = 0
         self._next_thorough = 0
         self._next_checkpoint = 0
-        self._synced_from = 0
+        self.sealed = Sealed()
         self._whole_round = False
         """Whether the current flush round writes all dirty queues and a sync follows it."""
         self._flushing: Checkpoint | None = None
         """Checkpoint that is valid once the current flush round has ended."""
 
     def start(self, checkpoint: Checkpoint, end: int, store_timestamp: int, now: int) -> None:
-        """Start the intervals. The first thorough flush, which is due soon, syncs the records that recovery
-        dispatched."""
+        """Start the intervals. The first thorough flush is due soon and syncs what recovery dispatched."""
         self.checkpoint = checkpoint
         self._next_flush = now + self._options.flush_interval_consume_queue
         self._next_thorough = self._next_flush
         self._next_checkpoint = now + CHECKPOINT_INTERVAL
-        self._synced_from = end
+        self.sealed.started(end)
         self.retention.start(now)
 
     def due(self, now: int) -> int:
@@ -138,11 +138,10 @@ class Maintenance:
         truncated until they finish."""
         return bool(self._out or self._jobs)
 
-    def was_cut(self, checkpoint: Checkpoint, end: int) -> None:
-        """Called after a truncation of the log to `end`: everything is synced, and this is the checkpoint on disk."""
+    def was_cut(self, checkpoint: Checkpoint) -> None:
+        """Called after a truncation of the log: everything is synced, and this is the checkpoint on disk."""
         self.checkpoint = checkpoint
         self._flushing = None
-        self._synced_from = min(self._synced_from, end)
 
     def job_done(self, job: Job, error: str) -> None:
         """Process a finished job, on the loop."""
@@ -166,6 +165,7 @@ class Maintenance:
                 self._next_thorough = 0
             else:
                 self.checkpoint = job.checkpoint
+                self.sealed.synced()
         elif isinstance(job, WriteCheckpoint):
             self._syncing = False
             if not error:
@@ -228,7 +228,8 @@ class Maintenance:
             return
         if self._flushing is None:
             self._flushing = self._noted()
-            grown = self._reput.dispatched_offset - self._synced_from
+            self.sealed.round_began(int(self._reput.dispatched_offset), int(self._log.flushed_offset))
+            grown = self.sealed.grown(int(self._reput.dispatched_offset))
             self._whole_round = now >= self._next_thorough or grown >= THOROUGH_BYTES
             # Dispatch may have started its own round under memory pressure; `noted` would not be valid at its end.
             self._queues.begin_round(self._whole_round)
@@ -265,9 +266,10 @@ class Maintenance:
         if self._syncing or self.sync_failed:
             return
         self._next_thorough = now + self._options.flush_consume_queue_thorough_interval
-        self._synced_from = int(self._reput.dispatched_offset)
+        self.sealed.sync_began(int(self._reput.dispatched_offset))
         paths, folders = self._queues.handles.take_unsynced()
         if not paths and not folders and noted == self.checkpoint:
+            self.sealed.synced()
             return
         self._syncing = True
         self._jobs.append(SyncDerived(self._files, self._root, paths, folders, noted))

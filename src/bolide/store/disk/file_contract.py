@@ -15,9 +15,13 @@ as long as no two threads write the same bytes through one handle.
 from __future__ import annotations
 
 import errno
-from typing import Protocol
+from typing import Final, Protocol
 
 from bolide.errors import LocalError, PeerError
+
+_UNREADABLE: Final = frozenset(
+    {errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO), getattr(errno, "EREMOTEIO", errno.EIO)}
+)
 
 
 class FileFailed(LocalError):
@@ -35,6 +39,10 @@ class SyncFailed(FileFailed):
     it."""
 
 
+class BytesUnreadable(FileFailed):
+    """The disk, or the file system's own checksum, failed a read: the bytes are lost unless a later read succeeds."""
+
+
 class FileLocked(PeerError):
     """Another process, or another store of this process, holds the lock file."""
 
@@ -48,7 +56,8 @@ def call_failed(verb: str, path: str, error: OSError) -> FileFailed:
     """Return the error for any other failed call."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(f"cannot {verb} {path}: the disk is full; free space or add a larger disk")
-    return FileFailed(f"cannot {verb} {path}: {error.strerror or error}")
+    text = f"cannot {verb} {path}: {error.strerror or error}"
+    return BytesUnreadable(text) if verb == "read" and error.errno in _UNREADABLE else FileFailed(text)
 
 
 class Files(Protocol):
@@ -94,6 +103,11 @@ class Files(Protocol):
 
     def fetch(self, path: str, offset: int, size: int) -> bytes:
         """Like `warm`, but return the bytes: fewer at the end of the file, or b"" if the file is missing."""
+        ...
+
+    def scan(self, path: str, offset: int, size: int) -> bytes:
+        """Like `fetch`, for bytes that are read only once: removes bytes from memory that were not there before, if the
+        system allows. Raises `BytesUnreadable` if the disk fails the read."""
         ...
 
     def datasync(self, handle: int) -> None:

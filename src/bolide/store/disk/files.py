@@ -18,6 +18,7 @@ from typing import Final
 from bolide.store.disk.atomic_write import NO_LINKS, replace_file
 from bolide.store.disk.boot_id import boot_id
 from bolide.store.disk.file_contract import (
+    BytesUnreadable,
     DiskFull,
     FileFailed,
     FileLocked,
@@ -30,7 +31,7 @@ from bolide.store.disk.file_maps import FileMaps
 from bolide.store.disk.posix_locks import PosixLocks
 from bolide.store.disk.system_calls import fallocate_call, read_nowait_call, syncfs_call
 
-__all__ = ["DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles", "SyncFailed"]
+__all__ = ["BytesUnreadable", "DiskFull", "FileFailed", "FileLocked", "Files", "RealFiles", "SyncFailed"]
 
 _MAX_BUFFERS: Final = 512  # below every system's IOV_MAX (1024 on Linux and macOS)
 _RWF_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
@@ -151,6 +152,12 @@ class RealFiles:
             size -= done
 
     def fetch(self, path: str, offset: int, size: int) -> bytes:
+        return self._read_apart(path, offset, size, False)
+
+    def scan(self, path: str, offset: int, size: int) -> bytes:
+        return self._read_apart(path, offset, size, True)
+
+    def _read_apart(self, path: str, offset: int, size: int, once: bool) -> bytes:
         # A separate descriptor: the handle of the loop may be closed or its number reused while this thread reads.
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -159,11 +166,28 @@ class RealFiles:
         except OSError as error:
             raise call_failed("open", path, error) from error
         try:
-            return os.pread(fd, size, offset)
+            return self._read_once(fd, size, offset) if once else os.pread(fd, size, offset)
         except OSError as error:
             raise call_failed("read", path, error) from error
         finally:
             os.close(fd)
+
+    def _read_once(self, fd: int, size: int, offset: int) -> bytes:
+        """Read, and leave the page cache as it was."""
+        if not self._nowait or not hasattr(os, "posix_fadvise"):
+            return os.pread(fd, size, offset)
+        try:
+            data = self._read_nowait(fd, size, offset, self._nowait)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                raise
+            return os.pread(fd, size, offset)
+        if data is not None:
+            return data  # all of it was in memory, and stays there
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead, which would stay in memory
+        data = os.pread(fd, size, offset)
+        os.posix_fadvise(fd, offset, size, os.POSIX_FADV_DONTNEED)
+        return data
 
     def datasync(self, handle: int) -> None:
         try:
