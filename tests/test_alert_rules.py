@@ -31,6 +31,9 @@ DAMAGED: Final = "bolide_damaged_records_total" + B
 UP: Final = 'up{job="bolide-broker",instance="b:5557"}'
 STARTED: Final = 'process_start_time_seconds{job="bolide-broker",instance="b:5557"}'
 """The first minute of a test is 0, so a broker that ran before has a negative time of start."""
+FOUND: Final = (
+    'bolide_scrub_findings{cluster="C",node_type="broker",node_id="b",kind="%s",job="bolide-broker",instance="b:5557"}'
+)
 SLAVE: Final = '{cluster="C",node_id="b",slave="10.0.0.2:41000"}'
 
 
@@ -100,6 +103,21 @@ CASES: Final[dict[str, tuple[list[Series], list[Series]]]] = {
             {DAMAGED: "_x55 3x4", UP: "_x55 1x4", STARTED: "_x55 -9000x4"},  # Prometheus has started
             {DAMAGED: "3x20 _x35 3x4", UP: "1x20 _x35 1x4", STARTED: "-9000x20 _x35 -9000x4"},  # it was down
             {DAMAGED: "3x20 _x35 3x4", UP: "1x20 0x35 1x4", STARTED: "-9000x20 _x35 -9000x4"},  # not reached
+        ],
+    ),
+    "BolideScrubFindings": (
+        [{FOUND % "record": "0x55 1x4", FOUND % "unit": "0x60"}],
+        [{FOUND % "record": "0x60", FOUND % "unit": "1x50 0x9"}],  # repaired
+    ),
+    "BolideScrubIsLate": (
+        [
+            {"bolide_scrub_age_seconds" + B: "2600000+60x60", "bolide_scrub_enabled" + B: "1x60"},
+            {"bolide_scrub_age_seconds" + B: "-1x60", "bolide_scrub_enabled" + B: "1x60", STARTED: "-2700000x60"},
+        ],
+        [
+            {"bolide_scrub_age_seconds" + B: "600000+60x60", "bolide_scrub_enabled" + B: "1x60"},
+            {"bolide_scrub_age_seconds" + B: "2600000+60x60", "bolide_scrub_enabled" + B: "0x60"},  # paused
+            {"bolide_scrub_age_seconds" + B: "-1x60", "bolide_scrub_enabled" + B: "1x60", STARTED: "-9000x60"},  # new
         ],
     ),
     "BolideDamagedDelays": (

@@ -67,7 +67,7 @@ def test_each_setting_has_a_reader(kind: type[Struct]) -> None:
 def test_each_live_setting_of_a_broker_is_taken_by_a_configure() -> None:
     taken = taken_live()
     live = [setting for setting in settings_of(BrokerOptions).values() if setting.about.live]
-    assert len(live) == 30
+    assert len(live) == 34
     # The bounded ratios are properties of the options.
     by_property = {"disk_space_clean_forcibly_ratio": "clean_forcibly_ratio"}
     by_property |= {"disk_space_warning_level_ratio": "warning_ratio", "delete_when": "delete_hours"}

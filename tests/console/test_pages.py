@@ -61,6 +61,7 @@ def test_the_map_and_a_broker(browser: Browser, broker: Broker) -> None:
         assert "The broker serves" in told and "broker-a async master serves" in told and broker.broker_addr in told
     told = text_of(browser.get(f"/brokers/show?address={broker.broker_addr}"))
     assert "putTps" in told and "Stop writes" in told
+    assert "Scrub: waiting; no damage" in told
     told = text_of(browser.get("/stores"))
     assert "Every disk has room" in told or "nearly full" in told
     assert "Oldest message" in told
@@ -322,6 +323,27 @@ def test_the_map_and_the_page_of_a_broker_warn_before_its_certificate_ends(tmp_p
         page = text_of(browser.get(f"/brokers/show?address={secured.broker_addr}"))
         assert "The certificate of this broker ends in 1 day" in page
         assert "of this console" not in page
+
+
+@pytest.mark.parametrize(
+    ("runtime", "said"),
+    [
+        ({"scrubState": "running", "scrubCheckedBytes": "3", "scrubTotalBytes": "9"}, "Scrub: running, 33 % of"),
+        ({"scrubState": "resting", "scrubFindings": "0"}, "Scrub: resting; no damage"),
+        (
+            {"scrubState": "resting", "scrubFindings": "2", "scrubFinding_1": "commitlog/0, byte 7: record: <b>"},
+            "The scrub has found 2 damaged ranges of the store commitlog/0, byte 7: record: <b>",
+        ),
+        ({}, ""),
+    ],
+)
+def test_page_of_a_broker_shows_the_scrub(runtime: dict[str, str], said: str) -> None:
+    shown = ShownBroker(BrokerRow("C", "b", 0, "127.0.0.1:1", runtime))
+    templates = environment(now_ms)
+    around = dict.fromkeys(("here", "path", "token", "user", "name_servers", "version"), "/")
+    values = {"replicas": [], "runtime": [], "notices": [], "may_write": False, "certificate_end": lambda: None}
+    told = text_of(templates.get_template("broker.html").render(broker=shown, **around, **values))
+    assert said in told and ("scrub" in told.lower()) == bool(said)
 
 
 def test_certificates_of_several_brokers_that_end_soon_are_one_warning() -> None:

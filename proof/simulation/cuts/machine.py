@@ -159,6 +159,7 @@ class Machine:
             lambda changes: None,
             lambda: MachineUse(1 << 40, 1 << 40, 0),
             self.clock,
+            lambda: self.now / 1000,
             None,
             self._log,
         )

@@ -90,6 +90,20 @@ class ShownBroker:
         return _less(self.whole("commitLogMaxOffset"), self.whole("commitLogMinOffset"))
 
     @property
+    def scrub(self) -> str | None:
+        """State and progress of the scrub, or None if the broker does not report it."""
+        state = self.row.runtime.get("scrubState")
+        done, total = self.whole("scrubCheckedBytes"), self.whole("scrubTotalBytes")
+        if state != "running" or not total:
+            return state
+        return f"running, {min(done or 0, total) * 100 // total} % of the log checked"
+
+    @property
+    def damaged(self) -> int:
+        """Number of damaged ranges that the scrub has found."""
+        return self.whole("scrubFindings") or 0
+
+    @property
     def good(self) -> bool:
         """Whether the broker serves clients, is not late, and has free disk space."""
         return self.row.serves and not self.late and not self.disk_full

@@ -40,6 +40,7 @@ from bolide.broker.operator.inspection import InspectedNode, InspectService, Mac
 from bolide.broker.operator.lag_times import LagTimes
 from bolide.broker.operator.query import QueryService
 from bolide.broker.operator.relay import RelayService
+from bolide.broker.operator.scrubbing import ScrubService
 from bolide.broker.operator.topic_admin import Picks, TopicAdminService
 from bolide.broker.operator.topic_stats import TopicStatsService
 from bolide.broker.operator.user_admin import UserAdminService
@@ -86,6 +87,8 @@ class Surroundings(Struct, frozen=True):
     """Returns the resource use of process and store."""
     clock: Callable[[], int]
     """The current time, for work that watches how long it takes."""
+    monotonic: Callable[[], float]
+    """Seconds, to measure work in the pool."""
     ask_route: Callable[[str], None] | None
     """Fetches a topic's route from a name server, or None without a name server."""
     log: logging.Logger
@@ -199,7 +202,7 @@ class BrokerParts:
             RelayService(options.place.broker_name, clients, store, topics, groups),
             ReplyService(options, writer, topics, clients),
             assignments,
-            *self._operated(options, store, effects, log),
+            *self._operated(options, store, effects, around),
             *more,
         ]
         self.services = Services(made, around.clock)
@@ -207,14 +210,17 @@ class BrokerParts:
         self._take_role(around.clock)
 
     def _operated(
-        self, options: BrokerOptions, store: MessageStore, effects: Effects, log: logging.Logger
+        self, options: BrokerOptions, store: MessageStore, effects: Effects, around: Surroundings
     ) -> Sequence[Service]:
+        log = around.log
+        self.scrub = ScrubService(options, store, effects, around.clock, around.monotonic, log)
+        self.inspection.more.append(self.scrub.runtime)
         self._users, self._acls = Users(), Acls()
         acl_admin = AclAdminService(options, self._users, self._acls, effects)
         self.user_admin = UserAdminService(options, self._users, effects, acl_admin.dropped)
         self.untold = UntoldTopics(store, self.topics, self.role, effects, log)
         self._halves_away = away = HalvesAway(options, self.role, store, self.transactions.halves, effects)
-        return self.user_admin, acl_admin, EngineService(options), self.untold, away
+        return self.user_admin, acl_admin, EngineService(options), self.untold, away, self.scrub
 
     def plain_gate(self, options: BrokerOptions, accounts: Accounts) -> PlainGate:
         """Return the ACL 1 authorizer, which aclEnable selects."""

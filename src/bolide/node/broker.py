@@ -251,6 +251,7 @@ class BrokerNode:
             self._update,
             partial(machine_use, world, self.root, self._tls.ends),
             self.clock.now,
+            world.monotonic,
             routes.ask if routes is not None else None,
             self._log,
         )

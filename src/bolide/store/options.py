@@ -13,6 +13,7 @@ from bolide.declaration import (
     DeclaredOptions,
     Hours,
     Percent,
+    PositiveBytes,
     PositiveCount,
     PositiveMs,
     Section,
@@ -26,6 +27,7 @@ RECOVERY: Final = Section("Recovery")
 RETENTION: Final = Section("Retention")
 READS: Final = Section("Reads from the store")
 SENDS: Final = Section("Sends")
+SCRUB: Final = Section("Scrub")
 
 
 class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
@@ -194,6 +196,25 @@ class StoreOptions(DeclaredOptions, frozen=True, kw_only=True):
                 )
             hours.add(int(word))
         return frozenset(hours)
+
+
+class ScrubOptions(DeclaredOptions, frozen=True, kw_only=True):
+    """The scrub, which reads the store in the background and reports damage."""
+
+    scrub_enable: Annotated[
+        bool, SCRUB("Read the store in the background and compare it with its checksums.", live=True, java=OURS)
+    ] = True
+    scrub_interval: Annotated[
+        PositiveMs, SCRUB("Time from the start of a pass over the store to the next.", live=True, java=OURS)
+    ] = 7 * 86_400_000
+    scrub_max_bytes_per_second: Annotated[
+        PositiveBytes, SCRUB("Maximum bytes that the scrub reads per second.", live=True, java=OURS)
+    ] = 5_000_000
+    scrub_max_cpu_percent: Annotated[
+        int,
+        Meta(ge=1, le=100, extra={"unit": "percent"}),
+        SCRUB("Maximum share of one core that the scrub uses.", live=True, java=OURS),
+    ] = 2
 
 
 class Resources(Struct, frozen=True):

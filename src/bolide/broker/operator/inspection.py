@@ -97,6 +97,8 @@ class InspectService(Service):
         """State of replication, once it has started."""
         self.waiting: WhatWaits = NothingWaits()
         """Pending work of the loop, once it has started."""
+        self.more: list[Callable[[], dict[str, str]]] = []
+        """Return values of other services, as text by key."""
 
     def configure(self, options: BrokerOptions) -> None:
         """Apply changed live settings."""
@@ -155,6 +157,7 @@ class InspectService(Service):
             **self._of_waiting(now),
             **self._of_delays(now),
             **self._of_loop(),
+            **{key: text for more in self.more for key, text in more().items()},
         }
 
     def _of_broker(self, now: int) -> dict[str, str]:

@@ -32,7 +32,7 @@ from bolide.errors import ConfigError
 from bolide.layout.names import MASTER_ID
 from bolide.layout.shape import ShapeOptions, StoreShape
 from bolide.remoting.listening import LOOPBACK
-from bolide.store.options import StoreOptions
+from bolide.store.options import ScrubOptions, StoreOptions
 
 
 class BrokerOptions(Struct, frozen=True, kw_only=True):
@@ -61,6 +61,7 @@ class BrokerOptions(Struct, frozen=True, kw_only=True):
     controlled: ControlledOptions = field(default_factory=ControlledOptions)
     access: AccessOptions = field(default_factory=AccessOptions)
     store: StoreOptions = field(default_factory=StoreOptions)
+    scrub: ScrubOptions = field(default_factory=ScrubOptions)
     shape: ShapeOptions = field(default_factory=ShapeOptions)
 
     @classmethod

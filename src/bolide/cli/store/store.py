@@ -1,5 +1,7 @@
 """`bolide store inspect|verify|repair|truncate DIR`: a store folder of Bolide or of RocketMQ, without a broker.
 
+`bolide store scrub` (`scrub.py`) concerns the store of a running broker.
+
 Exit codes: 0 clean, 1 findings (or the folder cannot be read), 2 wrong usage.
 """
 
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from bolide.cli.store import scrub
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 AnyPlan = TypeVar("AnyPlan", bound="Plan")
 
 app = typer.Typer()
+app.add_typer(scrub.app, name="scrub", help="The background check of a running broker's store.")
 
 Folder = typer.Argument(..., help="The store folder: the one that holds commitlog, consumequeue and index.")
 Config = typer.Option(None, "--config", "-c", help="The broker.conf the store was written with, for its file sizes.")
@@ -32,7 +36,7 @@ Limit = typer.Option(50, "--limit", min=1, help="Findings to print at most; all 
 
 @app.callback()
 def store() -> None:
-    """Inspect, verify, repair or truncate a store folder, without a broker."""
+    """Inspect, verify, repair or truncate a store folder without a broker, and see the scrub of a running one."""
 
 
 @app.command()

@@ -22,6 +22,8 @@ from bolide.node.metrics.certificates import add_certificates
 from bolide.node.routes.registrar import Registration
 from bolide.remoting.codes import language_name
 from bolide.store.message_store import MessageStore
+from bolide.store.scrub.finding import DamageKind
+from bolide.store.scrub.scrub import Phase
 from bolide.version import VERSION
 
 STORAGE = {"storage_type": "local", "storage_medium": "disk"}
@@ -62,6 +64,7 @@ class BrokerFigures:
         self._clients(families)
         self._progress(families, now)
         self._storage(families)
+        self._scrub(families, now)
         self._delays(families)
         self._waiting(families, now)
         self._durations(families)
@@ -198,6 +201,22 @@ class BrokerFigures:
         families.gauge("bolide_damaged_tables", "Tables that the start read from their .bak.", configs.damaged)
         damaged = "Reads and replicated records that did not match a CRC."
         families.counter("bolide_damaged_records_total", damaged, int(store.log.damaged))
+
+    def _scrub(self, families: Families, now: int) -> None:
+        status = self._source.parts.scrub.status()
+        wall = int(self._source.store.times.wall(now))
+        found = Counter(one.kind.value for one in status.findings)
+        for kind in DamageKind:
+            families.gauge("bolide_scrub_findings", "Damaged ranges of the store.", found[kind.value], kind=kind.value)
+        families.gauge("bolide_scrub_unlisted", "Damaged ranges beyond those that are kept.", status.unlisted)
+        families.gauge("bolide_scrub_enabled", "1 unless the scrub is paused.", int(status.phase is not Phase.PAUSED))
+        families.gauge("bolide_scrub_pass_bytes", "Bytes of the log that the pass checks.", status.total)
+        families.gauge("bolide_scrub_checked_bytes", "Bytes of the log that it has checked.", status.done)
+        families.counter("bolide_scrub_read_bytes_total", "Bytes that the scrub has read.", status.bytes_read)
+        families.counter("bolide_scrub_records_total", "Records that it has checked.", status.records)
+        families.counter("bolide_scrub_passes_total", "Complete passes over the store.", status.passes)
+        age = max(wall - status.finished, 0) * MILLI if status.finished else -1
+        families.gauge("bolide_scrub_age_seconds", "Time since a pass was complete, -1 = never.", age)
 
     def _delays(self, families: Families) -> None:
         parts = self._source.parts

@@ -166,7 +166,8 @@ class IndexFile:
             self._table = vec[i32]()
             self.in_memory = False
 
-    def _header(self) -> bytes:
+    def header(self) -> IndexHeader:
+        """Return the current header."""
         return IndexHeader(
             self.begin_timestamp,
             self.end_timestamp,
@@ -174,7 +175,14 @@ class IndexFile:
             self.end_physical_offset,
             self.slot_count,
             self.index_count,
-        ).encode()
+        )
+
+    def count_in_file(self) -> i64:
+        """Return the number after the last entry that is in the file."""
+        return self._waiting_from
+
+    def _header(self) -> bytes:
+        return self.header().encode()
 
     def _write(self, data: bytes, at: i64) -> None:
         self.files.write_at(self.handles.get(self.path, int(self._size)), [data], int(at))

@@ -207,6 +207,10 @@ class ConsumeQueue:
             return None
         return read_i64_be(data, 0), read_i32_be(data, 8), read_i64_be(data, 12)
 
+    def end_in_files(self) -> i64:
+        """Return the queue offset after the last unit that is in the files."""
+        return self._tail_at
+
     def file_start(self, queue_offset: i64) -> i64:
         """Return the queue offset of the first unit in the file of this unit."""
         return queue_offset - queue_offset % self.units_per_file
