@@ -165,6 +165,34 @@ def test_damaged_topic_is_a_damaged_record() -> None:
     assert (found.kind, found.position, found.size) == (DamageKind.RECORD, position, target.size)
 
 
+def test_record_that_names_the_unit_of_an_older_one_is_damaged() -> None:
+    scrubbed = filled()
+    last = scrubbed.machine.acknowledged[99]
+    assert (last.put.queue_id, last.at.queue_offset) == (0, 33)
+    path, position = log_place(last.at.physical_offset)
+    flip(scrubbed, path, position + RECORD["queue offset"])
+    found = only(scrubbed.one_pass())
+    assert (found.kind, found.position) == (DamageKind.RECORD, position)
+
+
+def test_record_whose_store_time_is_not_that_of_its_entries_is_damaged() -> None:
+    scrubbed = filled()
+    target = scrubbed.machine.acknowledged[50].at
+    path, position = log_place(target.physical_offset)
+    flip(scrubbed, path, position + 61, 1)  # 131 seconds
+    found = only(scrubbed.one_pass())
+    assert (found.kind, found.position, found.size) == (DamageKind.RECORD, position, target.size)
+
+
+def test_entry_that_points_to_a_later_file_is_the_only_finding() -> None:
+    scrubbed = filled()
+    path = f"index/{scrubbed.machine.files.list_dir(f'{ROOT}/index')[0]}"
+    position = entry_position(SHAPE.index_slots, 9)
+    scrubbed.overwrite(path, position + 4, (SEGMENT + 40).to_bytes(8, "big"))
+    found = only(scrubbed.one_pass())
+    assert (found.kind, found.path, found.position) == (DamageKind.ENTRY, path, position)
+
+
 def test_zeroed_records_are_one_finding() -> None:
     scrubbed = filled()
     first, last = scrubbed.machine.acknowledged[30].at, scrubbed.machine.acknowledged[33].at

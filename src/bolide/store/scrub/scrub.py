@@ -89,7 +89,7 @@ class ScrubJob:
         self._work = work
 
     def run(self) -> None:
-        """Run the step. Raises `FileFailed`."""
+        """Run the step."""
         self._work()
 
 
@@ -121,6 +121,8 @@ class Scrub:
         self._started = 0
         self._busy = 0.0
         """Seconds of the last job."""
+        self._failure = ""
+        """Reason why the last job could not read, or ""."""
         self._saved: bytes = b""
         self._save_at = 0
         self._news: list[str] = []
@@ -177,6 +179,7 @@ class Scrub:
         reader = self._reader
         cost, waited, reader.cost, reader.waited = reader.cost, reader.waited, 0, 0.0
         busy, self._busy = max(self._busy - waited, 0.0), 0.0
+        error, self._failure = error or self._failure, ""
         if error:
             self._drop_work()
             self._next = now + LOOK_MS
@@ -233,10 +236,13 @@ class Scrub:
         """Continue the current scan until this job has done enough."""
         steps, reader = self._steps, self._reader
         started = self._monotonic()
-        for _ in steps or ():
-            self._busy = self._monotonic() - started
-            if reader.cost >= JOB_BYTES or self._busy - reader.waited >= JOB_SECONDS:
-                return
+        try:
+            for _ in steps or ():
+                self._busy = self._monotonic() - started
+                if reader.cost >= JOB_BYTES or self._busy - reader.waited >= JOB_SECONDS:
+                    return
+        except FileFailed as error:  # not raised, because the pool would log each attempt
+            self._failure = str(error)
         self._busy = self._monotonic() - started
         self._steps = None
 
