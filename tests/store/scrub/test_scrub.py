@@ -93,7 +93,7 @@ def test_topic_deleted_during_a_pass_is_not_damage() -> None:
 
 
 def test_log_file_deleted_during_a_pass_is_not_damage() -> None:
-    for steps in range(6):
+    for steps in range(14):
         scrubbed = filled()
         for _ in range(steps):
             scrubbed.step()

@@ -116,6 +116,13 @@ def test_windows_within_one_file_leave_nothing_out() -> None:
     flip(scrubbed, f"commitlog/{0:020}", 40 << 20)
     flip(scrubbed, f"consumequeue/T/1/{200:020}", 11)
     assert sorted(one.kind for one in scrubbed.one_pass()) == [DamageKind.RECORD, DamageKind.UNIT]
+    machine.now += WEEK
+    flip(scrubbed, f"commitlog/{0:020}", 40 << 20)
+    flip(scrubbed, f"consumequeue/T/1/{200:020}", 11)
+    first, last = (int(machine.store.units("T", number % 3, number // 3, 1)[0][0]) for number in (10, 31))
+    scrubbed.overwrite(f"commitlog/{0:020}", first, bytes(last - first))
+    found = only(scrubbed.one_pass())
+    assert (found.kind, found.position, found.size) == (DamageKind.RECORD, first, last - first)
 
 
 def test_burst_of_damage_is_found_whatever_it_hits() -> None:
@@ -286,7 +293,7 @@ def test_missing_queue_file_is_found() -> None:
     scrubbed = filled()
     scrubbed.machine.files.remove(f"{ROOT}/consumequeue/T/1/{200:020}")
     found = scrubbed.one_pass()
-    assert {(one.kind, one.path) for one in found} == {(DamageKind.MISSING, "consumequeue/T/1")}
+    assert {(one.kind, one.path) for one in found} == {(DamageKind.MISSING, f"consumequeue/T/1/{200:020}")}
 
 
 class BadSectors(SimulatedFiles):

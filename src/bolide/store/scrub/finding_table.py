@@ -29,9 +29,10 @@ class FindingTable:
     def replace(self, start: int, stop: int, found: Iterable[Damage]) -> list[Damage]:
         """Replace the findings of a range of the log by `found`. Return the new findings."""
         known = {one.place for one in self._findings}
-        kept = [one for one in self.current() if not start <= one.log_offset < stop]
+        places = {one.place: one for one in found}
+        kept = [one for one in self.current() if not start <= one.log_offset < stop and one.place not in places]
         new: list[Damage] = []
-        for one in {one.place: one for one in found}.values():
+        for one in places.values():
             if len(kept) >= MAX_FINDINGS:
                 self.unlisted += 1
                 continue

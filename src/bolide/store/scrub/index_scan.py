@@ -83,6 +83,8 @@ class IndexScan:
         self._exact = False
         """Whether all entries from here on belong to the window or to later ones."""
         self._later: list[tuple[int, IndexEntry]] = []
+        self._at = window.start
+        """Physical offset of the last record whose entry was checked."""
 
     def steps(self, reader: PacedReader) -> Iterator[None]:
         """Check the entries. Yields after each read. Raises `FileFailed`."""
@@ -91,8 +93,7 @@ class IndexScan:
                 if (yield from self._file(reader, part)):
                     break
             except Gone as gone:
-                text = str(gone).removeprefix(f"{self._root}/")
-                missing = Damage(DamageKind.MISSING, part.path, 0, 0, self._window.start, text)
+                missing = Damage(DamageKind.MISSING, part.path, gone.position, 0, self._at, str(gone))
                 self.findings.append((part.path, missing))
                 self._cursor.path = ""
         self._cursor.log_offset = self._window.stop
@@ -150,6 +151,7 @@ class IndexScan:
         keyed = window.keyed.get(offset)
         if keyed is not None:
             self._exact = True
+            self._at = offset
             window.entries += 1
             if entry.key_hash not in keyed.hashes:
                 self._other_hash(part, number, entry, keyed.hashes)
@@ -161,7 +163,7 @@ class IndexScan:
             return
         if not window.is_damaged(offset) and not self._is_unread(part, number):
             fault = f"entry {number} points to {offset}, no record with keys"
-            self.findings.append((part.path, self._finding(part, number, window.start, fault)))
+            self.findings.append((part.path, self._finding(part, number, self._at, fault)))
         # The slot of this entry is unknown, so the chains that follow it cannot be checked.
         self._cursor.chains = None
 
@@ -196,8 +198,7 @@ class IndexScan:
         chains = self._cursor.chains
         fault = chains.add(number, key_hash, int(entry.previous)) if chains is not None else ""
         if fault:
-            offset = int(entry.physical_offset)
-            self.findings.append((part.path, self._finding(part, number, max(offset, self._window.start), fault)))
+            self.findings.append((part.path, self._finding(part, number, self._at, fault)))
 
     def _finding(self, part: IndexPart, number: int, offset: int, sentence: str) -> Damage:
         position = entry_position(part.slots, number)
@@ -226,7 +227,7 @@ class IndexScan:
     def _slots(self, reader: PacedReader, part: IndexPart) -> Iterator[None]:
         """Compare slots and header of a complete file with its entries."""
         chains, header = self._cursor.chains, part.header
-        at = self._window.start
+        at = self._at
         if chains is None:
             return
         for first in range(0, part.slots, CHUNK_SLOTS):
@@ -254,7 +255,7 @@ class IndexScan:
         lost = reader.take_unreadable()
         for one in lost:
             self._cursor.chains = None
-            found = Damage(DamageKind.UNREADABLE, part.path, one.position, one.size, self._window.start, one.reason)
+            found = Damage(DamageKind.UNREADABLE, part.path, one.position, one.size, self._at, one.reason)
             self.findings.append((part.path, found))
         return bool(lost)
 

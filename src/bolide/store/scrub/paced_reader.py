@@ -12,7 +12,12 @@ PAGE: Final = 4096
 
 
 class Gone(Exception):
-    """A file does not exist, or ends before the bytes that were requested."""
+    """A file does not exist, or ends at `position`, before the bytes that were requested."""
+
+    def __init__(self, path: str, position: int) -> None:
+        super().__init__(f"the file has no byte {position}" if position else "the file does not exist or is empty")
+        self.path = path
+        self.position = position
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class PacedReader:
         self.waited += self._monotonic() - started
         self.cost += max(size, PAGE)
         if len(data) < size:
-            raise Gone(f"{path} has no byte {position + len(data)}")
+            raise Gone(path, position + len(data) if data else 0)
         return data
 
     def take_unreadable(self) -> list[Unreadable]:

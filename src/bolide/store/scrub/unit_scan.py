@@ -74,7 +74,8 @@ class UnitScan:
                 yield from self._queue(reader, part)
             except Gone as gone:
                 offset = int(part.records[0].physical_offset)
-                found = Damage(DamageKind.MISSING, part.path, 0, 0, offset, str(gone).removeprefix(f"{self._root}/"))
+                path = gone.path.removeprefix(f"{self._root}/")
+                found = Damage(DamageKind.MISSING, path, gone.position, 0, offset, str(gone))
                 self.findings.append((part, offset, found))
 
     def _queue(self, reader: PacedReader, part: QueuePart) -> Iterator[None]:
@@ -85,7 +86,7 @@ class UnitScan:
                 continue
             if 0 <= part.next < number and number - part.next <= MAX_GAP:
                 for between in range(max(part.next, part.first), number):
-                    self._between(reader, part, between)
+                    self._between(reader, part, between, int(d.physical_offset))
             part.next = max(part.next, number + 1)
             if not self._holds(number):
                 self._fill(reader, part, number)
@@ -122,10 +123,13 @@ class UnitScan:
             place = f"{part.topic} queue {part.queue_id} has the units {part.first} to {part.end - 1}"
             self.misplaced.append((part, offset, f"the record names queue offset {d.queue_offset}: {place}"))
 
-    def _between(self, reader: PacedReader, part: QueuePart, number: int) -> None:
-        """Check a unit that no record of the window names."""
+    def _between(self, reader: PacedReader, part: QueuePart, number: int, before: int) -> None:
+        """Check a unit that no record of the window names. `before`: physical offset of the record of a later unit."""
         if not self._holds(number):
-            self._fill(reader, part, number)
+            try:
+                self._fill(reader, part, number)
+            except Gone:
+                return  # retention deletes the files of records before the window
         if self._is_unread(part, number):
             return
         offset, size, _ = self._unit(number)
@@ -136,7 +140,7 @@ class UnitScan:
             text = f"unit {number} of {part.topic} queue {part.queue_id} points to this record, which names another"
             self.misplaced.append((part, offset, text))
         else:
-            self._found(part, number, window.start, f"the unit says {size} bytes at {offset}, no record of this queue")
+            self._found(part, number, before, f"the unit says {size} bytes at {offset}, no record of this queue")
 
     def _found(self, part: QueuePart, number: int, offset: int, sentence: str) -> None:
         path, position = self._place(part, number)
@@ -180,7 +184,10 @@ class UnitScan:
             return True
         if self._born < 0:
             held = self._held
-            self._fill(reader, part, part.first)
+            try:
+                self._fill(reader, part, part.first)
+            except Gone:
+                return True  # retention has deleted the file of the first unit since the scan was planned
             self._born = self._unit(part.first)[0]
             self._held = held
         return offset < self._born
