@@ -1,6 +1,6 @@
 """`bolide store inspect|verify|repair|truncate DIR`: a store folder of Bolide or of RocketMQ, without a broker.
 
-`bolide store scrub` (`scrub.py`) concerns the store of a running broker.
+`bolide store scrub` (`scrub.py`) and `bolide store snapshot` (`snapshot.py`) concern the store of a running broker.
 
 Exit codes: 0 clean, 1 findings (or the folder cannot be read), 2 wrong usage.
 """
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from bolide.cli.store import scrub
+from bolide.cli.store.snapshot import snapshot
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 
@@ -36,7 +37,10 @@ Limit = typer.Option(50, "--limit", min=1, help="Findings to print at most; all 
 
 @app.callback()
 def store() -> None:
-    """Inspect, verify, repair or truncate a store folder without a broker, and see the scrub of a running one."""
+    """Inspect, verify, repair or truncate a store folder without a broker; scrub or copy the store of a running one."""
+
+
+app.command()(snapshot)
 
 
 @app.command()
