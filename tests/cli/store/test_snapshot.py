@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from bolide.cli.store.snapshot import _shown
-from bolide.client import Message, MessageQueue, SendResult
+from bolide.client import Message, MessageQueue, ReceivedMessage, SendResult, TransactionState
 from bolide.declaration import java_key
 from bolide.testing.broker import SMALL, Broker
 from proof.kit.waiting import wait_until
 from tests.cli.running import invoke
-from tests.client.patient_blocking import Admin, Producer, PullConsumer
+from tests.client.patient_blocking import Admin, Producer, PullConsumer, TransactionProducer
 
 ROLLING: dict[str, Any] = {
     "mapped_file_size_commit_log": 1 << 17,
@@ -75,11 +75,11 @@ def sending(namesrv: str) -> Iterator[Traffic]:
         traffic._thread.join()
 
 
-def consumed(namesrv: str, wanted: set[str]) -> list[str]:
+def consumed(namesrv: str, wanted: set[str], group: str = "reader") -> list[str]:
     """Consume until all wanted bodies have arrived."""
     found: list[str] = []
     missing = set(wanted)
-    with PullConsumer("reader", namesrv, start_from="first") as consumer:
+    with PullConsumer(group, namesrv, start_from="first") as consumer:
         consumer.subscribe("T")
         while missing:
             arrived = [message.body.decode() for message in consumer.poll()]
@@ -114,6 +114,33 @@ def test_copy_under_traffic_serves_every_acknowledged_message(tmp_path: Path, fl
         assert set(before) <= set(found)
     for root in (original, copy):
         assert invoke("store", "verify", root, "-c", conf_of(tmp_path)).exit_code == 0
+
+
+class Undecided:
+    """Commits or rolls back by the body; does not know the outcome of `later` until a broker asks."""
+
+    def execute(self, message: Message, argument: object) -> TransactionState:
+        if message.body == b"later":
+            return TransactionState.UNKNOWN
+        return TransactionState.COMMIT if message.body == b"commit" else TransactionState.ROLLBACK
+
+    def check(self, message: ReceivedMessage) -> TransactionState:
+        assert message.body == b"later", "the others have ended"
+        return TransactionState.COMMIT
+
+
+def test_transactions_end_once_in_the_copy(tmp_path: Path) -> None:
+    settings = {**ROLLING, "transaction_time_out": 100, "transaction_check_interval": 100}
+    copy = tmp_path / "copy"
+    with Broker(**{**settings, "transaction_time_out": 600_000}) as broker:
+        with TransactionProducer("pay", broker.namesrv_addr, Undecided()) as producer:
+            for body in (b"commit", b"rollback", b"later"):
+                producer.send_in_transaction(Message("T", body))
+        consumed(broker.namesrv_addr, {"commit"})  # ends of transactions have no response
+        assert invoke("store", "snapshot", copy, "-n", broker.namesrv_addr).exit_code == 0
+    with Broker(str(copy), **settings) as second:
+        with TransactionProducer("pay", second.namesrv_addr, Undecided()):
+            assert sorted(consumed(second.namesrv_addr, {"commit", "later"}, "other")) == ["commit", "later"]
 
 
 def test_output_for_people(tmp_path: Path) -> None:
