@@ -205,7 +205,7 @@ def truncated(broker: Broker) -> None:
 
 @pytest.mark.parametrize("question", [2, 3, 4])
 @pytest.mark.parametrize("event", [restarted, truncated])
-def test_restart_or_truncation_in_between_ends_the_copy(question: int, event: Callable[[Broker], None]) -> None:
+def test_restart_or_truncation_during_a_copy_ends_it(question: int, event: Callable[[Broker], None]) -> None:
     broker = filled()
     broker.before = lambda: event(broker) if broker.asked == question else None
     with pytest.raises(SnapshotFailed, match="was restarted, or truncated its log, during the copy, which was removed"):
@@ -213,7 +213,7 @@ def test_restart_or_truncation_in_between_ends_the_copy(question: int, event: Ca
     assert broker.files.list_dir("/data") == ["store"]
 
 
-def test_broker_that_stops_in_between_ends_the_copy() -> None:
+def test_broker_that_stops_during_a_copy_ends_it() -> None:
     broker = filled()
 
     def stop() -> None:
@@ -234,7 +234,7 @@ def test_missing_log_file_is_reported() -> None:
     assert nothing_left(broker)
 
 
-def test_log_file_that_expires_in_between_is_left_out() -> None:
+def test_log_file_that_expires_during_a_copy_is_left_out() -> None:
     broker = filled()
     traffic = Traffic(broker, 1, 0.0)
     broker.before = lambda: traffic.expire() if broker.asked in (2, 3, 4) else None
@@ -270,7 +270,7 @@ def test_damaged_table_is_not_copied() -> None:
     assert nothing_left(broker)
 
 
-def test_table_that_is_replaced_in_between_is_read_again() -> None:
+def test_table_that_is_replaced_during_its_read_is_reread() -> None:
     broker = filled()
 
     def replace() -> None:
@@ -294,7 +294,7 @@ def recreated(broker: Broker) -> None:
         machine.turn()
 
 
-def test_topic_deleted_while_tables_are_copied_keeps_no_offsets() -> None:
+def test_offsets_of_a_topic_deleted_while_tables_are_copied_are_dropped() -> None:
     broker = filled()
     wheel = f"{ROOT}/timerwheel"
     broker.files.write_file(wheel, b"old" * 4000)
@@ -439,7 +439,7 @@ def test_recovery_that_goes_back_to_a_shared_file_takes_a_copy_of_it() -> None:
     broker.snapshot()
     assert f"{SEGMENT:020}" in shared(broker)
     copied = contents(broker.files, COPY)
-    # The last checkpoint does not cover the first record of the newest file, so its loss is no damage.
+    # The last checkpoint does not cover the first record of the newest file, so its loss is not damage.
     machine.store.log.segments.write(2 * SEGMENT + 4, [bytes(4)])
     machine.power_cut(1)
     assert machine.store.end_offset == 2 * SEGMENT
