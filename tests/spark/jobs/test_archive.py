@@ -11,7 +11,7 @@ from bolide.cli.pipeline.run import batch_source
 from bolide.client import Message
 from bolide.spark.errors import DataLost, OptionError
 from bolide.spark.failures import JobFailed
-from bolide.spark.jobs.archive import archive, read_back
+from bolide.spark.jobs.archive import archive, create_table, read_back
 from bolide.testing.broker import Broker
 from tests.client.patient_blocking import Admin
 from tests.spark.produce import send
@@ -84,6 +84,18 @@ def test_a_topic_made_anew_is_not_joined_to_what_was_archived(
     assert bodies(read_back(spark, out, options)) == wanted
     assert archive(spark, out, options).messages == 6
     assert bodies(spark.read.parquet(out)) == wanted
+
+
+@pytest.mark.versions
+def test_a_table_is_created_once_with_the_columns_of_the_archive(spark: Any) -> None:
+    messages = spark.range(0).selectExpr("'T' AS topic", "current_date() AS date", "array(id) AS keys")
+    for _ in range(2):
+        create_table(spark, messages, "archive_of_messages", "parquet")
+    made = spark.table("archive_of_messages")
+    assert sorted(made.dtypes) == [("date", "date"), ("keys", "array<bigint>"), ("topic", "string")]
+    columns = spark.catalog.listColumns("archive_of_messages")
+    assert {column.name for column in columns if column.isPartition} == {"topic", "date"}
+    spark.sql("DROP TABLE archive_of_messages")
 
 
 def test_unsupported_format_is_one_error(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from bolide.spark.errors import OptionError
+from bolide.spark.failures import sentences
 from bolide.spark.jobs.running import JobResult, run_query, topic_stream
 from bolide.spark.session.progress import OnProgress, no_progress
 from bolide.spark.source.cluster import Cluster
@@ -182,7 +183,22 @@ def _sink(spark: SparkSession, messages: DataFrame, out: str, table_format: str)
         raise OptionError(
             f"this Spark has no {table_format}: start it with its package (spark.jars.packages), or archive as parquet"
         )
+    if table_format == "iceberg":
+        with sentences():
+            create_table(spark, messages, out, table_format)
+        # Without this, Iceberg rejects a task whose rows are not sorted by topic and day.
+        writer = writer.option("fanout-enabled", "true")
     return writer.option("path", out)
+
+
+def create_table(spark: SparkSession, messages: DataFrame, name: str, table_format: str) -> None:
+    """Create an empty table for these columns unless it exists, because a stream does not create a table of Iceberg."""
+    from pyspark.sql.functions import col
+
+    if spark.catalog.tableExists(name):
+        return
+    empty = spark.createDataFrame([], messages.schema).writeTo(name).using(table_format)
+    empty.partitionedBy(*map(col, PARTITIONS)).create()
 
 
 def _has_class(spark: SparkSession, name: str) -> bool:
