@@ -80,13 +80,15 @@ def test_a_failed_job_leaves_nothing_to_see_and_a_named_one_adds_its_rows_once(
     assert sorted(Counter(bodies(bolide_broker.namesrv_addr, "Out")).values()) == [2] * 40
 
 
-def for_each(spark: Any, broker: Broker, checkpoint: Path, *writes: dict[str, str]) -> None:
+def for_each(
+    spark: Any, broker: Broker, checkpoint: Path, *writes: dict[str, str], columns: tuple[str, ...] = ("body",)
+) -> None:
     """Run a query that writes batches of ten rows, each with these options. `%` in a value becomes the batch number."""
 
     def write(rows: Any, number: int) -> None:
         for options in writes:
             given = {name: value.replace("%", str(number)) for name, value in options.items()}
-            writer = rows.select("body").write.format("rocketmq").mode("append")
+            writer = rows.selectExpr(*columns).write.format("rocketmq").mode("append")
             writer.options(namesrv=broker.namesrv_addr, **given).save()
 
     rows = spark.readStream.format("rocketmq").options(namesrv=broker.namesrv_addr, subscribe="In")
@@ -130,6 +132,19 @@ def test_a_write_in_foreach_batch_that_could_double_or_lose_rows_is_refused(
     with pytest.raises(Exception, match="has a write with jobId n-0 to topic Out: give each write another jobId"):
         for_each(spark, bolide_broker, tmp_path / "two", {"topic": "Out", **once}, {"topic": "Other", **once})
     assert bodies(bolide_broker.namesrv_addr, "Other") == []
+
+
+def test_writes_of_a_batch_do_not_replace_dead_letters_of_another(
+    spark: Any, bolide_broker: Broker, tmp_path: Path
+) -> None:
+    for topic in ("In", "Out", "Other"):
+        bolide_broker.create_topic(topic, queues=1)
+    send(bolide_broker.namesrv_addr, [Message("In", b"%d" % number) for number in range(12)])
+    dead = {"deadLetterPath": str(tmp_path / "dead")}
+    writes = [{"topic": "Out", **dead}, {"topic": "Other", **dead}]
+    for_each(spark, bolide_broker, tmp_path / "checkpoint", *writes, columns=("body", "-1 AS queue_id"))
+    counts = {row.topic: row["count"] for row in spark.read.parquet(*dead.values()).groupBy("topic").count().collect()}
+    assert counts == {"Out": 12, "Other": 12}
 
 
 def test_refused_rows_fail_with_their_place_or_go_to_a_table(spark: Any, bolide_broker: Broker, tmp_path: Path) -> None:

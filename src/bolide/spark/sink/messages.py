@@ -46,11 +46,11 @@ class Task:
     """Id of a run of the query. A restarted query has the same `query` and another `run`."""
 
     @classmethod
-    def current(cls, query: str, named: bool = False) -> Task:
+    def current(cls, query: str, prefix: str = "") -> Task:
         """Return the task of this worker. `query` is the name of a batch write, for which Spark has no id.
 
-        A batch write in `foreachBatch` has the id and the batch of its query, because Spark may repeat it. If it is
-        `named`, the name precedes that id, because a batch may have several writes.
+        A batch write in `foreachBatch` has the id and the batch of its query, because Spark may repeat it. The `prefix`
+        precedes that id, because a batch may have several writes.
         """
         from pyspark import TaskContext
 
@@ -60,7 +60,7 @@ class Task:
         batch = context.getLocalProperty("streaming.sql.batchId")
         stream = context.getLocalProperty("sql.streaming.queryId") if batch else None
         if stream:
-            query = f"{query}-{stream}" if named else stream
+            query = f"{prefix}-{stream}" if prefix else stream
         return cls(
             query,
             int(batch or 0),

@@ -41,7 +41,7 @@ class BatchWriter(DataSourceArrowWriter):
     def write(  # type: ignore[override] # Spark's own Arrow writer narrows it the same way
         self, iterator: Iterator[pa.RecordBatch]
     ) -> WriterCommitMessage:
-        task = Task.current(self._query, named=self._options.exactly_once)
+        task = Task.current(self._query, self._query if self._options.exactly_once else self._options.topic)
         if self._options.exactly_once and not self._options.job_id and task.query != self._query:
             raise OptionError(
                 "foreachBatch may repeat this write, and mode=exactly-once then needs its log: set commitLog to a "
