@@ -385,7 +385,8 @@ class Accumulator(Accumulates):
             opaque = connection.next_opaque()
             wait = "WAIT\x01true\x02" if sendings[0].message.wait_stored else "WAIT\x01false\x02"
             group, queue_count, born = context.group, context.routes.queue_count, context.wall_ms()
-            body, call = encode_batch(elements), None
+            body = encode_batch(elements)
+            call: RpcCall | None = None
             if context.options.hooks or context.options.binary_header:
                 header = send_header(group, lane.queue, queue_count)
                 header.born_timestamp, header.properties, header.batch = born, wait, True
