@@ -10,9 +10,10 @@ from bolide.client import Message, RequestTimeout, Retry, SendResult
 from bolide.client.producing.accumulator import MAX_WAIT, MOST
 from bolide.client.producing.lane import MAX_SPREAD
 from bolide.client.tracing.interceptor import Interceptor
-from bolide.errors import ConnectionLost
+from bolide.errors import ConnectionLost, PeerError
 from bolide.remoting import codes
 from bolide.remoting.batch import decode_batch
+from bolide.remoting.command import Command
 from proof.kit.waiting import PATIENCE, until
 from tests.client.patient import Producer
 from tests.client.producing.holding_broker import HoldingBroker, batches, texts
@@ -173,3 +174,37 @@ async def test_numbers_of_numpy_are_flags(broker: ScriptedBroker) -> None:
         await producer.send_batch(messages)
     sent = broker.requests(codes.SEND_BATCH_MESSAGE)
     assert [[part.flag for part in decode_batch(each.body)] for each in sent] == [[0, 1, 2]] * 3
+
+
+async def test_an_answer_for_a_part_of_a_batch_fails_its_messages(broker: ScriptedBroker) -> None:
+    def answer_two(command: Command) -> Command:
+        answer = broker.on_send_batch_message(command)
+        answer.ext()["msgId"] = ",".join(answer.ext()["msgId"].split(",")[:2])
+        return answer
+
+    broker.script[codes.SEND_BATCH_MESSAGE] = answer_two
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"first"))
+        outcomes = await asyncio.gather(*(producer.send(each) for each in texts(3)), return_exceptions=True)
+        outcomes += await producer.send_many(texts(3))
+        assert (producer.in_flight, producer._sender.size) == (0, 0)
+    assert [type(each) for each in outcomes] == [PeerError] * 6
+    assert len({id(each) for each in outcomes}) == 6
+    assert "broker-a answered a batch of 3 messages with 2 ids" in str(outcomes[0])
+
+
+async def test_one_id_stands_for_all_messages_of_a_batch(broker: ScriptedBroker) -> None:
+    """A queue that stores batches as one record answers like that."""
+
+    def answer_one(command: Command) -> Command:
+        answer = broker.on_send_batch_message(command)
+        answer.ext()["msgId"] = answer.ext()["msgId"].partition(",")[0]
+        return answer
+
+    broker.script[codes.SEND_BATCH_MESSAGE] = answer_one
+    async with Producer("P", broker.address) as producer:
+        await producer.send(Message("T", b"first"))
+        results = await asyncio.gather(*(producer.send(each) for each in texts(3)))
+    assert len({result.offset_message_id for result in results}) == 1
+    first = results[0].queue_offset
+    assert [result.queue_offset - first for result in results] == [0, 1, 2]

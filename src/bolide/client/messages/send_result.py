@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 from bolide.client.messages.queue import MessageQueue
+from bolide.errors import PeerError
 from bolide.remoting import codes
 
 # The default region (MixAll.DEFAULT_TRACE_REGION_ID), for responses without a region.
@@ -74,10 +75,18 @@ def send_result(code: int, ext: dict[str, str], message_id: str, topic: str, bro
 
 
 def results_of(result: SendResult, ids: list[str]) -> list[SendResult]:
-    """Split the result of a batch into results of its messages: each has its id and a consecutive queue offset."""
+    """Split the result of a batch into results of its messages: each has its id and a consecutive queue offset.
+
+    Raises `PeerError` if the broker named another number of messages, because it may have stored only some of them.
+    """
     stored = result.offset_message_id.split(",")
-    if len(stored) != len(ids):  # a queue that stores batches as one record has one id for all
-        stored = [result.offset_message_id] * len(ids)
+    if len(stored) == 1:  # a queue that stores batches as one record has one id for all
+        stored *= len(ids)
+    elif len(stored) != len(ids):
+        raise PeerError(
+            f"broker {result.queue.broker_name} answered a batch of {len(ids)} messages with {len(stored)} ids, so some"
+            " of them may not be stored: check its log"
+        )
     status, queue, first = result.status, result.queue, result.queue_offset
     transaction_id, region_id, trace_on = result.transaction_id, result.region_id, result.trace_on
     return [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from copy import copy
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -26,7 +27,7 @@ from bolide.client.producing.publish import QueueChoice, TopicQueues, bound_queu
 from bolide.client.producing.send_outcome import outcome_of, show_outcomes
 from bolide.client.producing.sending import Sending, batch_sending
 from bolide.client.tracing.interceptor import SendCall, refuse_sends
-from bolide.errors import BolideError
+from bolide.errors import BolideError, PeerError
 from bolide.layout.names import DLQ_PREFIX, RETRY_PREFIX
 from bolide.remoting.batch import ELEMENT_FIXED, BatchMessage, encode_batch
 
@@ -305,7 +306,7 @@ class ManySends:
         outcomes: list[SendResult | BaseException]
         ids = [entry.message_id for entry in entries]
         if isinstance(outcome, SendResult):
-            outcomes = [*results_of(outcome, ids)] if sending.batch else [outcome]
+            outcomes = self._results(outcome, ids) if sending.batch else [outcome]
         elif self._goes_alone(sending, outcome):
             self._one_by_one(sending, entries, outcome)
             return
@@ -317,6 +318,12 @@ class ManySends:
             show_outcomes(calls, ids, outcomes, sending, self._instance, producer.interceptors)
         for number, entry in enumerate(entries):
             self._ended(entry.place, outcomes[number])
+
+    def _results(self, result: SendResult, ids: list[str]) -> list[SendResult | BaseException]:
+        try:
+            return [*results_of(result, ids)]
+        except PeerError as error:
+            return [copy(error) for _ in ids]
 
     def _goes_alone(self, sending: Sending, error: BaseException) -> bool:
         """Return whether the messages of a failed batch may succeed alone."""
