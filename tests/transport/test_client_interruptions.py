@@ -1,4 +1,4 @@
-"""Each request of a connection ends, also if Ctrl-C interrupts what another request calls at its end."""
+"""Ctrl-C in the callback of a request does not prevent the end of other requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Outcome = Command | BolideError | None
 
 
 def interrupted(connection: ClientConnection, timeout: float) -> tuple[list[Command], list[Outcome]]:
-    """Start three requests, of which the first is interrupted at its end. Return them, and a list for the outcomes."""
+    """Start three requests. Ctrl-C interrupts the first and the last. Return them, and the list for the outcomes."""
     outcomes: list[Outcome] = []
     requests: list[Command] = []
 

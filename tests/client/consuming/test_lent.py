@@ -1,4 +1,4 @@
-"""Iteration over the messages of a pull consumer: what is requested in advance, and what counts as consumed."""
+"""Iteration over the messages of a pull consumer: messages requested in advance, and consumed messages."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_without_auto_commit_a_poll_continues_after_the_iteration(broker: 
         assert len(rest) == 19
 
 
-async def test_lag_counts_what_an_iterator_has_finished(broker: ScriptedBroker) -> None:
+async def test_lag_excludes_finished_messages_of_an_iterator(broker: ScriptedBroker) -> None:
     async with pull_consumer(broker) as consumer:
         await lent_to(consumer, broker, 20)
         seen = 0
@@ -130,7 +130,7 @@ async def test_iteration_ends_when_close_begins(broker: ScriptedBroker) -> None:
     assert broker.offsets["G", "T", first.queue_id] == 1
 
 
-async def test_commit_counts_what_an_iterator_returned(broker: ScriptedBroker) -> None:
+async def test_commit_includes_the_message_that_the_caller_has(broker: ScriptedBroker) -> None:
     async with pull_consumer(broker, auto_commit=False) as consumer:
         await lent_to(consumer, broker, 20)
         seen = []
@@ -218,7 +218,7 @@ async def test_messages_of_a_released_queue_are_not_returned(broker: ScriptedBro
     assert [message.queue == lost for message in seen] == [True, True] + [False] * 10
 
 
-async def test_a_cancelled_iteration_loses_nothing(broker: ScriptedBroker) -> None:
+async def test_a_cancelled_iteration_keeps_all_messages(broker: ScriptedBroker) -> None:
     seen: list[int] = []
     async with pull_consumer(broker) as consumer:
         await consumer.assign([Q0, Q1])
@@ -257,7 +257,7 @@ async def test_an_interceptor_sees_each_message_when_the_caller_gets_it(broker: 
                 break
 
 
-async def test_batches_are_lists_that_count_when_the_next_is_requested(broker: ScriptedBroker) -> None:
+async def test_a_list_is_consumed_when_the_next_is_requested(broker: ScriptedBroker) -> None:
     async with pull_consumer(broker) as consumer:
         await lent_to(consumer, broker, 20)
         seen: list[list[ReceivedMessage]] = []
@@ -318,7 +318,7 @@ def test_blocking_iterator_needs_one_hop_for_many_messages(broker: ScriptedBroke
     assert (broker.offsets["G", "T", 0], broker.offsets["G", "T", 1]) == (LENT, LENT)
 
 
-def test_blocking_iterator_that_is_kept_after_a_break_loses_nothing(broker: ScriptedBroker) -> None:
+def test_blocking_iterator_continues_after_a_poll(broker: ScriptedBroker) -> None:
     fill(broker, 20)
     with patient_blocking.PullConsumer("G", broker.address, start_from="first", suspend=0.5) as consumer:
         consumer.subscribe("T")

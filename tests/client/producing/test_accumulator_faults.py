@@ -190,11 +190,11 @@ async def test_an_answer_for_a_part_of_a_batch_fails_its_messages(broker: Script
         assert (producer.in_flight, producer._sender.size) == (0, 0)
     assert [type(each) for each in outcomes] == [PeerError] * 6
     assert len({id(each) for each in outcomes}) == 6
-    assert "broker-a answered a batch of 3 messages with 2 ids" in str(outcomes[0])
+    assert "broker-a responded to a batch of 3 messages with 2 ids" in str(outcomes[0])
 
 
-async def test_one_id_stands_for_all_messages_of_a_batch(broker: ScriptedBroker) -> None:
-    """A queue that stores batches as one record answers like that."""
+async def test_batch_with_a_single_id_is_stored(broker: ScriptedBroker) -> None:
+    """The response of a queue that stores batches as one record."""
 
     def answer_one(command: Command) -> Command:
         answer = broker.on_send_batch_message(command)

@@ -84,8 +84,8 @@ def results_of(result: SendResult, ids: list[str]) -> list[SendResult]:
         stored *= len(ids)
     elif len(stored) != len(ids):
         raise PeerError(
-            f"broker {result.queue.broker_name} answered a batch of {len(ids)} messages with {len(stored)} ids, so some"
-            " of them may not be stored: check its log"
+            f"broker {result.queue.broker_name} responded to a batch of {len(ids)} messages with {len(stored)} ids, so"
+            " some of them may not be stored: check its log"
         )
     status, queue, first = result.status, result.queue, result.queue_offset
     transaction_id, region_id, trace_on = result.transaction_id, result.region_id, result.trace_on

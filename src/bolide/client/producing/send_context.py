@@ -208,7 +208,7 @@ class SendContext:
     # -- places in flight
 
     def size_of(self, message: Any) -> int:
-        """Return the size of a message's body in bytes, or that of the last message if it is not encoded yet."""
+        """Return the size of a message's body in bytes. If it is not encoded yet, return the size of the last body."""
         body = getattr(message, "body", b"")
         return len(body) if isinstance(body, bytes) and body else self._last_size
 
