@@ -255,12 +255,10 @@ class StoreSnapshot:
 
     def _copy_sealed(self, first: LogPosition) -> None:
         size = self._segment_size
-        begin = int(first.begin)
-        starts = range(begin, int(first.synced), size)
-        for start in starts:
-            if start + size < first.synced:
-                self._take_log_file(start, size, first)  # an expired file may be missing
-            self._progress("log", min(start + size, int(first.synced)) - begin, int(first.synced) - begin, "bytes")
+        starts = [start for start in range(int(first.begin), int(first.synced), size) if start + size < first.synced]
+        for done, start in enumerate(starts, 1):
+            self._take_log_file(start, size, first)  # an expired file may be missing
+            self._progress("sealed log", done * size, len(starts) * size, "bytes")
 
     def _copy_rest(self, first: LogPosition, last: LogPosition) -> None:
         """Copy the log files that the copy lacks, up to the end of the log, and remove expired ones."""
@@ -268,8 +266,9 @@ class StoreSnapshot:
         if begin == end:  # without records, an empty file shows where the log starts
             self._files.close(self._files.open(self._log_path(begin), True, size))
             self._log[begin] = True
-        for start in range(begin, end, size):
-            if start not in self._log and not self._take_log_file(start, min(size, end - start), last):
+        lacking = [start for start in range(begin, end, size) if start not in self._log]
+        for done, start in enumerate(lacking, 1):
+            if not self._take_log_file(start, min(size, end - start), last):
                 # Expired in the meantime. Its name is removed after the broker has changed its position.
                 begin = max(begin, int(self._same(first).begin))
                 if start >= begin:
@@ -277,7 +276,7 @@ class StoreSnapshot:
                         f"{self._root}/commitlog has no file {segment_name(start)}, and no copy was made: stop the "
                         f"broker, and run `bolide store verify {self._root}`"
                     )
-            self._progress("log", max(min(start + size, end) - begin, 0), end - begin, "bytes")
+            self._progress("newest log", done * size, len(lacking) * size, "bytes")
         for start in [start for start in self._log if start < begin]:
             self._files.remove(self._log_path(start))
         self.report.log_begin, self.report.log_end = begin, end
