@@ -85,6 +85,9 @@ def test_sinks_get_times_in_utc_whatever_the_zone_of_the_session(tmp_path: Path)
         ("json", {"body": "hex"}, "option body is text or base64"),
         ("json", {}, "set the option path"),
         ("rocketmq", {"namesrv": "127.0.0.1:1", "colour": "red"}, "option colour is unknown"),
+        ("rocketmq", {"namesrv": "127.0.0.1:1", "mode": "exactly-once"}, "sends at least once: remove option mode"),
+        ("rocketmq", {"namesrv": "127.0.0.1:1", "deadLetterPath": "/x"}, "remove option deadLetterPath"),
+        ("rocketmq", {"namesrv": "127.0.0.1:1", "body.format": "json"}, "remove option body.format"),
     ],
 )
 def test_wrong_options_are_refused(tmp_path: Path, name: str, options: dict[str, str], says: str) -> None:

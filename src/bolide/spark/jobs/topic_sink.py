@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from bolide.spark.errors import OptionError
 from bolide.spark.jobs.resending import COPIES
 from bolide.spark.sink.messages import Task
 from bolide.spark.sink.sink_options import sink_options
@@ -22,10 +23,16 @@ KEPT: Final = ("body", "tags", "keys", "properties", "flag", "message_id")
 
 class TopicSink:
     """Sends messages. Options are the write options of `format("rocketmq")`: `namesrv`, and optionally `topic`
-    (default: the message's topic)."""
+    (default: the message's topic). Rejects options whose writes a driver must complete."""
 
     def __init__(self, task: SinkTask) -> None:
-        self._options = sink_options({**COPIES, **task.options})
+        self._options = checked = sink_options({**COPIES, **task.options})
+        if checked.exactly_once:  # no driver would commit the half messages
+            raise OptionError("the sink rocketmq sends at least once: remove option mode, or use a mirror or a replay")
+        if checked.dead_letter_path:  # no driver would publish the files
+            raise OptionError("the sink rocketmq does not save rejected rows: remove option deadLetterPath")
+        if checked.body.kind:
+            raise OptionError("the sink rocketmq sends stored bodies unchanged: remove option body.format")
         self._task = task
         self._batches = 0
 
