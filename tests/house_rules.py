@@ -31,6 +31,7 @@ PURE_ROOMS = ("broker", "controller", "dispatch", "layout", "namesrv", "remoting
 DOOR_TO_FILES = (
     "src/bolide/store/disk/atomic_write.py",
     "src/bolide/store/disk/boot_id.py",
+    "src/bolide/store/disk/cold_reads.py",
     "src/bolide/store/disk/file_maps.py",
     "src/bolide/store/disk/files.py",
     "src/bolide/store/disk/posix_locks.py",

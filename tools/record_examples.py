@@ -68,7 +68,7 @@ def read_examples(text: str) -> list[Example]:
 
 
 def run_examples(examples: list[Example], folder: Path, ids: dict[str, str]) -> Iterator[tuple[Example, str]]:
-    """Run them in a folder of their own; those of a store once its broker has stopped, except for a scrub or a snapshot.
+    """Run them in a folder of their own; those of a stopped store once its broker has stopped.
 
     `ids` learns which id of this run takes the place of which one in the file.
     """

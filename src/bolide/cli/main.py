@@ -56,7 +56,7 @@ NOUNS: Final = {
     "namesrv": ("cluster.namesrv", "Run a name server; settings and key-value table of running name servers."),
     "cluster": ("cluster.cluster", "Brokers of a cluster."),
     "context": ("contexts.context", "Named clusters, with addresses and credentials."),
-    "store": ("store.store", "Store folders: inspect, verify, repair; the scrub and a copy of a running broker's store."),
+    "store": ("store.store", "Store folders: inspect, verify, repair; scrub and copy the store of a running broker."),
     "pipeline": ("pipeline.verbs", "Jobs over stores and clusters, on Spark."),
     "spark": ("pipeline.spark", "Prepare a Spark cluster to run Bolide."),
     "config": ("daemons.config", "Settings of broker and name server."),

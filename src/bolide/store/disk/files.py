@@ -17,6 +17,7 @@ from typing import Final
 
 from bolide.store.disk.atomic_write import NO_LINKS, replace_file
 from bolide.store.disk.boot_id import boot_id
+from bolide.store.disk.cold_reads import read_once
 from bolide.store.disk.file_contract import (
     BytesUnreadable,
     DiskFull,
@@ -166,28 +167,13 @@ class RealFiles:
         except OSError as error:
             raise call_failed("open", path, error) from error
         try:
-            return self._read_once(fd, size, offset) if once else os.pread(fd, size, offset)
+            if once:
+                return read_once(fd, size, offset, self._nowait, self._read_nowait)
+            return os.pread(fd, size, offset)
         except OSError as error:
             raise call_failed("read", path, error) from error
         finally:
             os.close(fd)
-
-    def _read_once(self, fd: int, size: int, offset: int) -> bytes:
-        """Read, and leave the page cache as it was."""
-        if not self._nowait or not hasattr(os, "posix_fadvise"):
-            return os.pread(fd, size, offset)
-        try:
-            data = self._read_nowait(fd, size, offset, self._nowait)
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                raise
-            return os.pread(fd, size, offset)
-        if data is not None:
-            return data  # all of it was in memory, and stays there
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead, which would stay in memory
-        data = os.pread(fd, size, offset)
-        os.posix_fadvise(fd, offset, size, os.POSIX_FADV_DONTNEED)
-        return data
 
     def datasync(self, handle: int) -> None:
         try:
