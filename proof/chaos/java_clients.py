@@ -6,8 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from proof.attack.clients import Client
+from proof.attack.producing import NOBODY_KNOWS, REFUSALS
 from proof.attack.servers import LEVELS
 from proof.interop.java_processes import journal_client
+
+
+def rejections() -> tuple[str, str]:
+    """Return the response codes of rejected messages, and the remarks after which such a message may be stored."""
+    return ",".join(map(str, sorted(REFUSALS))), "|".join(NOBODY_KNOWS)
 
 
 class JavaClient(Client):
@@ -25,4 +31,5 @@ class JavaClient(Client):
             return journal_client(self._home, "consume", *words)
         levels = ",".join(level.removesuffix("s") for level in LEVELS.split()[:10])
         numbers = [str(round(setup["pause"] * 1000)), str(setup["first"]), str(setup["stride"])]
-        return journal_client(self._home, "produce", *words, *numbers, ",".join(setup["brokers"]), levels)
+        words += [*numbers, ",".join(setup["brokers"]), levels, *rejections()]
+        return journal_client(self._home, "produce", *words)

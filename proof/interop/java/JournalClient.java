@@ -38,21 +38,22 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /**
  * Java's client as a producer or a consumer that keeps a journal, as proof/attack/producing.py and consuming.py do.
  *
- * <p>usage: JournalClient produce NAMESRV JOURNAL NAME SEED PAUSE_MS FIRST STRIDE BROKER,... DUE,..., or
- * JournalClient consume NAMESRV JOURNAL NAME SEED. A producer sends until a line comes from standard input; both end with
- * it. A body is the number of its message alone.
+ * <p>usage: JournalClient produce NAMESRV JOURNAL NAME SEED PAUSE_MS FIRST STRIDE BROKER,... DUE,...
+ * CODE,... REMARK|..., or JournalClient consume NAMESRV JOURNAL NAME SEED. A response with one of the codes says that the
+ * message is not stored, unless its remark contains one of the remarks. A producer sends until a line comes from
+ * standard input; both end with it. A body is the number of its message alone.
  */
 public class JournalClient {
     private static final int TIMEOUT_MS = 6_000;
     private static final double FIRST_REFUSED = 0.05;
-    /** RocketMQ's codes by which a broker says that it does not keep the message, unless its remark begins as below. */
-    private static final Set<Integer> REFUSALS = new TreeSet<>(Arrays.asList(2, 13, 14, 16, 17));
-    private static final String[] NOBODY_KNOWS = {"the log could not be synced", "this broker is no master any more"};
 
     private final FileChannel journal;
     private final String name;
     private final AtomicLong serial = new AtomicLong();
     private volatile boolean quiet;
+    /** Response codes by which a broker says that it does not keep the message, and remarks that promise less. */
+    private Set<Integer> refusals = new TreeSet<>();
+    private String[] nobodyKnows = {};
 
     JournalClient(String path, String name) throws Exception {
         journal = FileChannel.open(Paths.get(path), StandardOpenOption.CREATE, StandardOpenOption.APPEND);
@@ -121,6 +122,10 @@ public class JournalClient {
         AtomicLong next = new AtomicLong(Long.parseLong(words[1]));
         String[] brokers = words[3].split(",");
         String[] due = words[4].split(",");
+        for (String code : words[5].split(",")) {
+            refusals.add(Integer.valueOf(code));
+        }
+        nobodyKnows = words[6].split("\\|");
         DefaultMQProducer producer = new DefaultMQProducer(name + "-group");
         producer.setNamesrvAddr(namesrv);
         producer.setSendMsgTimeout(TIMEOUT_MS);
@@ -207,19 +212,20 @@ public class JournalClient {
         } catch (InterruptedException e) {
             throw e;
         } catch (Exception e) {
-            note(refused(e) ? "refused" : "unknown", numbers, String.valueOf(e));
+            String cause = e.getCause() == null ? "" : " caused by " + e.getCause();
+            note(refused(e) ? "refused" : "unknown", numbers, e + cause);
             Thread.sleep(200);
         }
     }
 
-    private static boolean refused(Exception e) {
+    private boolean refused(Exception e) {
         Throwable cause = e.getCause() instanceof MQBrokerException ? e.getCause() : e;
         if (!(cause instanceof MQBrokerException)) {
             return false;
         }
         MQBrokerException answer = (MQBrokerException) cause;
         String remark = String.valueOf(answer.getErrorMessage());
-        return REFUSALS.contains(answer.getResponseCode()) && Arrays.stream(NOBODY_KNOWS).noneMatch(remark::contains);
+        return refusals.contains(answer.getResponseCode()) && Arrays.stream(nobodyKnows).noneMatch(remark::contains);
     }
 
     private static long numberOf(byte[] body) {

@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from bolide.node.replication.switching import REPLACED
 from bolide.remoting.bodies.base import encode_body
 from bolide.remoting.bodies.replication import HAConnectionRuntimeInfo, HARuntimeInfo
+from bolide.remoting.codes import SERVICE_NOT_AVAILABLE
 from proof.attack.fault_shim import ROOT
 from proof.chaos.__main__ import options_of, plan_of
 from proof.chaos.controlled import ControlledSet
 from proof.chaos.controlled_faults import CONTROLLED, faults_of
 from proof.chaos.faults import FAULTS
-from proof.chaos.java_clients import JavaClient
+from proof.chaos.java_clients import JavaClient, rejections
 from proof.chaos.run import ChaosRun, reported_in
 from proof.chaos.sets import Set, differs, make_set
 from proof.kit import children
@@ -91,6 +93,13 @@ def test_java_clients_join_with_numbers_that_no_other_producer_has(tmp_path: Pat
     assert len({client.setup["stride"] for client in run.producers}) == 1
     assert len(set(firsts)) == len(firsts) == plan.producers + 1
     assert len(run.progress.followers) == len(run.producers) + len(run.consumers) + 1  # and the operator's
+
+
+def test_a_java_producer_knows_the_remark_of_a_replaced_master() -> None:
+    """Its own copy of the remark was stale, so messages that were stored and delivered counted as rejected."""
+    codes, remarks = rejections()
+    assert str(SERVICE_NOT_AVAILABLE) in codes.split(",")
+    assert any(remark in REPLACED for remark in remarks.split("|"))
 
 
 def test_progress_of_a_slave_is_its_report_to_the_master() -> None:
