@@ -172,6 +172,19 @@ def test_damaged_topic_is_a_damaged_record() -> None:
     assert (found.kind, found.position, found.size) == (DamageKind.RECORD, position, target.size)
 
 
+@pytest.mark.parametrize("number", [1, 10, 31])
+@pytest.mark.parametrize("byte", [RECORD["queue id"], RECORD["queue offset"], RECORD["queue offset"] - 1])
+def test_record_that_names_any_other_place_is_the_only_finding(number: int, byte: int) -> None:
+    scrubbed = filled()
+    path, position = log_place(scrubbed.machine.acknowledged[number].at.physical_offset)
+    for bit in range(8):
+        flip(scrubbed, path, position + byte, bit)
+        scrubbed.machine.now += WEEK
+        found = only(scrubbed.one_pass())
+        flip(scrubbed, path, position + byte, bit)
+        assert (found.kind, found.position) == (DamageKind.RECORD, position), bit
+
+
 def test_record_that_names_the_unit_of_an_older_one_is_damaged() -> None:
     scrubbed = filled()
     last = scrubbed.machine.acknowledged[99]
@@ -198,6 +211,25 @@ def test_entry_that_points_to_a_later_file_is_the_only_finding() -> None:
     scrubbed.overwrite(path, position + 4, (SEGMENT + 40).to_bytes(8, "big"))
     found = only(scrubbed.one_pass())
     assert (found.kind, found.path, found.position) == (DamageKind.ENTRY, path, position)
+
+
+def test_record_that_calls_itself_rolled_back_is_the_only_finding() -> None:
+    scrubbed = filled()
+    target = scrubbed.machine.acknowledged[22].at
+    path, position = log_place(target.physical_offset)
+    flip(scrubbed, path, position + 39, 2)
+    flip(scrubbed, path, position + 39, 3)
+    found = only(scrubbed.one_pass())
+    assert (found.kind, found.position, found.size) == (DamageKind.RECORD, position, target.size)
+
+
+def test_damaged_last_record_of_the_sealed_log_is_one_finding() -> None:
+    scrubbed = filled()
+    target = scrubbed.machine.acknowledged[-1].at
+    path, position = log_place(target.physical_offset)
+    scrubbed.overwrite(path, position + 3, bytes([57]))  # a length that is too short
+    found = only(scrubbed.one_pass())
+    assert (found.kind, found.position, found.size) == (DamageKind.RECORD, position, target.size)
 
 
 def test_zeroed_records_are_one_finding() -> None:

@@ -163,7 +163,10 @@ class IndexScan:
             return
         if not window.is_damaged(offset) and not self._is_unread(part, number):
             fault = f"entry {number} points to {offset}, no record with keys"
-            self.findings.append((part.path, self._finding(part, number, self._at, fault)))
+            if offset in window.sizes:
+                self.entries.append((part.path, offset, self._finding(part, number, offset, fault)))
+            else:
+                self.findings.append((part.path, self._finding(part, number, self._at, fault)))
         # The slot of this entry is unknown, so the chains that follow it cannot be checked.
         self._cursor.chains = None
 

@@ -85,7 +85,7 @@ class LogScan:
         stop = self._file.start + self._file.size
         if end.blank:
             return self._file.start + self._shape.commit_log_segment_size
-        if end.physical_offset < stop:
+        if end.physical_offset < stop and not self._window.is_damaged(stop - 1):
             # Zeros: the file ends with a blank record, and the log before `limit` contains records only.
             self._window.damage(end.physical_offset, stop - end.physical_offset, "zeros that are not a record")
         return stop

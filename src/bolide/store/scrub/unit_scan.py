@@ -134,7 +134,9 @@ class UnitScan:
             return
         offset, size, _ = self._unit(number)
         window = self._window
-        if size == PRE_BLANK_SIZE or window.is_damaged(offset) or (size > 0 and 0 <= offset < window.start):
+        # A record that names a unit far ahead leaves units of later windows between.
+        elsewhere = size > 0 and (0 <= offset < window.start or window.stop <= offset < self._log[1])
+        if size == PRE_BLANK_SIZE or elsewhere or window.is_damaged(offset):
             return
         if window.sizes.get(offset) == size:
             text = f"unit {number} of {part.topic} queue {part.queue_id} points to this record, which names another"
