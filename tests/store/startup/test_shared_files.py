@@ -90,3 +90,24 @@ def test_table_that_is_one_with_its_backup_is_no_copy(tmp_path: Path) -> None:
     for name in ("store-format", "derived.json"):
         os.link(root / name, root / f"{name}.bak")
     start(root)
+
+
+def test_deleted_topics_are_not_appended_to_their_backup(tmp_path: Path) -> None:
+    """The same crash, in a file that is replaced at times and appended to otherwise."""
+    root = tmp_path / "store"
+    filled(root)
+    store = MessageStore(OwnFiles(), str(root), SHAPE)
+    store.load(NOW + 1)
+    store.delete_topic("A")
+    store.close(NOW + 2)
+    name, backup = root / "deleted-topics", root / "deleted-topics.bak"
+    os.link(name, backup)
+    before = backup.read_bytes()
+    store = MessageStore(OwnFiles(), str(root), SHAPE)
+    store.load(NOW + 3)
+    store.delete_topic("B")
+    store.close(NOW + 4)
+    assert backup.read_bytes() == before
+    assert name.read_bytes().startswith(before)
+    assert name.stat().st_nlink == 1
+    start(root)

@@ -44,6 +44,8 @@ class DeletedTopics:
             raise StoreDamaged(f"{self._root}: {error}") from error
         self._end = data.rfind(b"\n") + 1
         self._lines = data.count(b"\n")
+        # A crash while the file was replaced leaves its backup as a second name, and a line must not go there, too.
+        self._changed = self._files.links(self._path) > 1
 
     def covers(self, topic: str, physical_offset: int) -> bool:
         """Return whether the topic was deleted after this record was stored."""

@@ -6,7 +6,8 @@ that also links `lock` is locked together with the original, but is rejected her
 
 Only files that are written in place are checked. Sealed log files are not overwritten while they have a second name
 (`store.disk.segments.unshare`), so a backup may link to them, as `store.snapshot` does. Tables and other files that are
-replaced as a whole get a new inode with each write. During such a write, a file and its `.bak` can share an inode.
+replaced as a whole get a new inode with each write. During such a write, a file and its `.bak` can share an inode; the
+file of deleted topics, which also grows in place, is then replaced before the next line (`queues.deleted_topics`).
 Copies made with ``cp -a``, restored backups and moved disks have new inodes and devices, so inode numbers are not
 compared with earlier ones.
 """
@@ -16,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from bolide.layout.deleted_topics import NAME as DELETED_TOPICS
 from bolide.store.disk.files import Files
 from bolide.store.disk.segments import NAME_DIGITS
 from bolide.store.errors import StoreDamaged
 from bolide.store.log.commit_log import CommitLog
 from bolide.store.queues.consume_queues import ConsumeQueues
 
-_IN_PLACE: Final = ("checkpoint", "abort", DELETED_TOPICS, "timerwheel", "config/timercheck")
+_IN_PLACE: Final = ("checkpoint", "abort", "timerwheel", "config/timercheck")
 
 
 def check_own_files(files: Files, root: str, log: CommitLog, queues: ConsumeQueues) -> None:
