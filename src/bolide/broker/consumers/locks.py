@@ -14,7 +14,7 @@ from bolide.broker.core.channel import Channel
 from bolide.broker.core.outcome import Outcome, reply
 from bolide.broker.core.service import Routes, Service
 from bolide.broker.options.composed import BrokerOptions
-from bolide.broker.tables.request_limits import MAX_QUEUES, check_body, check_listed
+from bolide.broker.tables.request_limits import MAX_LOCKED_QUEUES, check_body, check_listed
 from bolide.remoting import codes
 from bolide.remoting.bodies.base import MessageQueue, decode_body, encode_body
 from bolide.remoting.bodies.locks import LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody
@@ -113,14 +113,14 @@ class LockService(Service):
     def on_lock(self, channel: Channel, command: Command, now: int) -> Outcome:
         check_body(command)
         body = decode_body(command.body, LockBatchRequestBody)
-        check_listed(command, len(body.mq_set), MAX_QUEUES, "queues")
+        check_listed(command, len(body.mq_set), MAX_LOCKED_QUEUES, "queues")
         granted = self._locks.lock(body.consumer_group, body.client_id, body.mq_set, now)
         return reply(make_response(command, codes.SUCCESS, body=encode_body(LockBatchResponseBody(granted))))
 
     def on_unlock(self, channel: Channel, command: Command, now: int) -> Outcome:
         check_body(command)
         body = decode_body(command.body, UnlockBatchRequestBody)
-        check_listed(command, len(body.mq_set), MAX_QUEUES, "queues")
+        check_listed(command, len(body.mq_set), MAX_LOCKED_QUEUES, "queues")
         self._locks.unlock(body.consumer_group, body.client_id, body.mq_set)
         return reply(make_response(command, codes.SUCCESS))
 

@@ -17,7 +17,7 @@ from bolide.remoting.command import Command
 
 MAX_BODY: Final = 1024 * 1024
 """Maximum bytes of a body with a list. The time to parse it depends on its size."""
-MAX_QUEUES: Final = 20_000
+MAX_LOCKED_QUEUES: Final = 20_000
 """Maximum queues in one lock or unlock request."""
 MAX_CONFIGS: Final = 1_000
 """Maximum topics or groups in one list to create."""
