@@ -73,7 +73,7 @@ INDEX_ENTRY = entry_position(200, 7)
 DAMAGE: list[tuple[str, str, int, bytes, str]] = [
     ("body", LOG, 88, b"\xff", "does not match its CRC"),
     ("magic", LOG, 4, b"\0", "bytes that are not a record, followed by records"),
-    ("size", LOG, 3, b"\xf7", "do not add up"),
+    ("size", LOG, 3, b"\xf7", "bytes that are not a record, followed by records"),
     ("physical offset", LOG, 28 + 7, b"\1", "the record calls itself 1, but it is 0"),
     ("unit offset", QUEUE, 47, b"\x77", "the unit says"),
     ("unit size", QUEUE, 48, b"\xff", "the unit says -"),
