@@ -7,6 +7,7 @@ import pytest
 from bolide.layout.checkpoint import decode_checkpoint
 from bolide.store.disk.checkpoint_file import load_checkpoint
 from bolide.store.disk.files import FileFailed
+from bolide.store.disk.jobs import sync_files
 from bolide.store.options import StoreOptions
 from bolide.store.startup.recovery import RecoveryReport
 from bolide.testing.files import SimulatedFiles
@@ -321,6 +322,53 @@ def test_log_files_stay_removed_once_the_files_of_queues_follow() -> None:
         disk.power_cut(0)
     assert disks[-1].list_dir(queue) != units
     assert all(disk.list_dir(LOG) == names[28:] for disk in disks if disk.list_dir(queue) != units)
+
+
+def overtaken(synced: bool) -> tuple[Machine, list[int]]:
+    """A store whose broker has deleted log files after its checkpoint, and the ends of its queues. `synced`: whether
+    the units are on disk."""
+    machine = Machine()
+    machine.turn(3)
+    machine.tick(1000)
+    covered = machine.store.maintenance.checkpoint.logics_physical_offset
+    for _ in range(40):
+        machine.append(1, "U")
+        machine.write()
+        machine.flush()
+    while len(machine.store.log.segments.segment_starts()) < 12:
+        machine.turn()
+    store = machine.store
+    store.queues.flush()
+    if synced:
+        sync_files(machine.files, *store.handles.take_unsynced())
+    machine.acknowledged = machine.acknowledged[-5:]
+    store.log.segments.delete_before(machine.acknowledged[0].at.physical_offset)
+    assert store.min_physical_offset() > covered > 0
+    return machine, queue_ends(machine)
+
+
+def queue_ends(machine: Machine) -> list[int]:
+    return [int(machine.store.next_queue_offset(topic, queue)) for topic in ("T", "U") for queue in range(3)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_queue_ends_before_records_that_retention_deleted_after_the_checkpoint(seed: int) -> None:
+    for synced in (True, False):
+        machine, before = overtaken(synced)
+        if synced:
+            machine.power_cut(seed)
+        else:
+            machine.crash()
+        for _ in range(2):
+            assert queue_ends(machine) == before
+            assert not missing(machine.store, machine.acknowledged)
+            assert not units_agree(machine.store)
+            machine.power_cut(seed)  # before the first checkpoint of the new run
+        machine.tick(1000)
+        machine.power_cut(seed)
+        assert queue_ends(machine) == before
+        first = machine.append(1, "U")[0]
+        assert first.at.queue_offset in before[3:], "not an offset that a consumer has passed"
 
 
 def test_failed_write_is_wiped_before_the_next() -> None:

@@ -18,6 +18,7 @@ from bolide.layout.checkpoint import Checkpoint
 from bolide.layout.record import BLANK_MAGIC, BLANK_SIZE, MAGIC_V1, MAGIC_V2, OFFSET_PHYSICAL, OFFSET_SYS_FLAG
 from bolide.layout.shape import StoreShape
 from bolide.layout.sysflag import BORN_HOST_V6
+from bolide.store.disk.jobs import sync_files
 from bolide.store.disk.segments import SegmentList, unshare
 from bolide.store.index.index_service import IndexService
 from bolide.store.options import StoreOptions
@@ -147,13 +148,19 @@ class Recovery:
             # rebuilt.
             safe = checkpoint.logics_physical_offset
             certain = safe + 1 if safe > 0 else report.scanned_from
-            self.queues.truncate(certain)
+            begin = int(self.log.min_offset)
+            if certain < begin:
+                # RocketMQ's broker, or an earlier release, has deleted log files after its checkpoint. The units of
+                # these records cannot be rebuilt. The newest of them must remain, also after a power failure, because
+                # they show how many offsets their queues have assigned.
+                sync_files(self.queues.files, *self.queues.handles.take_unsynced())
+            self.queues.truncate(max(certain, begin))
             # Entries too: entries dropped by an earlier start may be back if power failed again before the sync.
             self.index.truncate(certain)
             # Log files removed by the last run must not reappear once the queue files are deleted.
             self.log.sync_names()
             # Before a queue gets units again, it must determine which of its missing units refer to deleted records.
-            self.queues.delete_before(int(self.log.min_offset))
+            self.queues.delete_before(begin)
         if self._todo_from >= 0:
             self._dispatch(self._todo_from, end, now)
         unshare(self.log, end)
