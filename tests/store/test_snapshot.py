@@ -256,9 +256,28 @@ def test_retention_that_passes_the_checkpoint_ends_the_copy() -> None:
             store.log.segments.delete_before(int(store.end_offset))
 
     broker.before = expire
-    with pytest.raises(SnapshotFailed, match="are newer than its last checkpoint"):
+    with pytest.raises(SnapshotFailed, match="are newer than the copied checkpoint"):
         broker.snapshot()
     assert nothing_left(broker)
+
+
+def test_retention_that_needs_a_later_checkpoint_ends_the_copy() -> None:
+    """The store had no checkpoint when it was copied; the units of files deleted since then are not in the copy."""
+    machine = Machine()
+    for _ in range(120):
+        machine.turn()
+    broker = Broker(machine)
+    traffic = Traffic(broker, 1, 0.0)
+
+    def expire() -> None:
+        if broker.asked == 3:
+            machine.tick(60_000)
+            traffic.expire()
+
+    broker.before = expire
+    with pytest.raises(SnapshotFailed, match="are newer than the copied checkpoint"):
+        broker.snapshot()
+    assert machine.store.min_physical_offset() > 0 and nothing_left(broker)
 
 
 def test_damaged_table_is_not_copied() -> None:

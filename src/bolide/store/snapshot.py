@@ -206,12 +206,14 @@ class StoreSnapshot:
         self._copy_whole(self._source.epochs, EPOCHS)
         self._copy_rest(first, last)
         self._same(first)
-        if 1 < checkpoint.logics_physical_offset + 1 < self.report.log_begin:
-            # Recovery completes the queues from the log after the checkpoint. Without this part of the log, a queue
-            # could end too early, and its next messages would get offsets that consumers have passed.
+        covered = checkpoint.logics_physical_offset + 1 if checkpoint.logics_physical_offset else int(first.begin)
+        if covered < self.report.log_begin:
+            # Recovery completes the queues from the log after the copied checkpoint. Retention waits only for a
+            # checkpoint that covers the files, which may be a later one. Without this part of the log, a queue could
+            # end too early, and its next messages would get offsets that consumers have passed.
             raise SnapshotFailed(
-                f"retention has deleted log files of {self._root} that are newer than its last checkpoint, so the "
-                "copied queues cannot be completed; the copy was removed: free space, and repeat the command"
+                f"retention deleted log files of {self._root} that are newer than the copied checkpoint, so the "
+                "copied queues are incomplete; the copy was removed: free space, and repeat the command"
             )
         self._recover(int(last.written), checkpoint)
 
