@@ -112,7 +112,7 @@ class MessageStore(Lookups):
         self._now = now
         start = StoreStart(self.root, self.shape, self.options, self.log, self.queues, self.index, self.log_cut)
         report = start.run(now)
-        self.reput.dispatched_offset = report.log_end
+        self.reput.start_at(report.log_end)
         self.maintenance.run_id = now
         self.maintenance.start(start.checkpoint, report.log_end, report.last_store_timestamp, now)
         self._open = True

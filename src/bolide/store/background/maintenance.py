@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from bolide.layout.checkpoint import Checkpoint
+from bolide.store.background.checkpoint_hold import CheckpointHold
 from bolide.store.background.reput import Reput
 from bolide.store.background.retention import Retention
 from bolide.store.background.running_flags import LOGIC_QUEUE_ERROR, RunningFlags
@@ -57,6 +58,7 @@ class Maintenance:
         self._index = index
         self._reput = reput
         self.retention = Retention(files, root, options, flags, log.segments)
+        self._hold = CheckpointHold(root, int(log.segment_size))
         self.checkpoint = Checkpoint()
         self.failed_flushes = 0
         self.dispatch_fails = False
@@ -110,7 +112,10 @@ class Maintenance:
             self._next_checkpoint = now + CHECKPOINT_INTERVAL
             self._move_checkpoint()
         if now >= self.retention.next_round:
-            self._clean(now)
+            try:
+                self._clean(now)
+            except FileFailed as error:
+                self.problem = str(error)  # the next round retries
         self.retention.look_again(now)
 
     def jobs(self) -> list[Job]:
@@ -202,8 +207,7 @@ class Maintenance:
 
     def take_problem(self) -> str:
         """Return the last problem since the previous call as a sentence, or ""."""
-        taken = self.problem
-        self.problem = ""
+        taken, self.problem = self.problem, ""
         return taken
 
     def close(self, drained: bool, now: int) -> None:
@@ -277,13 +281,14 @@ class Maintenance:
     def _noted(self) -> Checkpoint:
         """Return the checkpoint that is valid once everything dispatched so far is synced."""
         noted = self._log_times(self.checkpoint)
-        if self._reput.last_store_timestamp > 0:
+        if self._reput.dispatched_offset > 0:
             # Never ahead of the log: with an asynchronous flush, dispatch precedes the sync. Otherwise a start could
             # skip log files that a power failure has partly destroyed.
             synced, flushed_at = int(self._log.flushed_offset), int(self._log.flushed_timestamp)
+            stored_at = int(self._reput.last_store_timestamp)
             noted = replace(
                 noted,
-                logics_msg_timestamp=min(int(self._reput.last_store_timestamp), flushed_at),
+                logics_msg_timestamp=min(stored_at, flushed_at) if stored_at else noted.logics_msg_timestamp,
                 logics_physical_offset=max(min(int(self._reput.last_physical_offset), synced - 1), 0),
             )
         return replace(noted, index_msg_timestamp=int(self._index.index_msg_timestamp))
@@ -311,22 +316,18 @@ class Maintenance:
     # -- cleaning --
 
     def _clean(self, now: int) -> None:
-        try:
-            self._clean_round(now)
-        except FileFailed as error:
-            self.problem = str(error)  # the next round retries
-
-    def _clean_round(self, now: int) -> None:
-        before = self._log.segments.min_offset
         # A file that a slow pool is still creating could be recreated after its deletion, leaving a log with a gap.
         keep_from = min(self._making, default=int(self._log.segments.end_of_files))
-        paths = self.retention.round(now, int(self._log.times.wall(now)), keep_from)
+        covered = self._hold.keep_from(self.checkpoint)
+        paths = self.retention.round(now, int(self._log.times.wall(now)), min(keep_from, covered))
         self._gone += paths
         self._remove_files()
-        after = int(self._log.segments.min_offset)
-        if after != before:
+        held = self.retention.held and covered < keep_from
+        self._next_thorough = 0 if held else self._next_thorough
+        self.problem = self._hold.problem(covered, held, self.sync_failed) or self.problem
+        if paths:
             # Queue files remain until the log files are deleted: reads skip units that refer below the log.
-            self._queues.begin_at(after)
+            self._queues.begin_at(int(self._log.segments.min_offset))
 
     def _remove_files(self) -> None:
         """Start one job at a time, oldest file first also after a failure, because a start rejects a log with a gap."""

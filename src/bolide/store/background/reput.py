@@ -61,7 +61,7 @@ class Reput:
         self.last_store_timestamp: i64 = 0
         """Store time of the last dispatched record, or 0 before the first."""
         self.last_physical_offset: i64 = 0
-        """Start of the last dispatched record."""
+        """Start of the last dispatched record. Before the first, the last byte that recovery has dispatched, or 0."""
         self.sync_failed = False
         """Whether a sync of an index file failed. The next sync would not report the lost bytes."""
         self.skipped_records: i64 = 0
@@ -72,8 +72,11 @@ class Reput:
         self._jumps: dict[int, int] = {}
 
     def start_at(self, offset: i64) -> None:
-        """Set the offset below which recovery has dispatched everything."""
+        """Set the offset below which recovery has dispatched everything, or to which the log was truncated."""
         self.dispatched_offset = offset
+        # The checkpoint contains it. If it only moved with the next record, a full disk, which prevents that record,
+        # would also keep retention from deleting files.
+        self.last_physical_offset = max(offset - 1, 0)
 
     # -- from append --
 

@@ -55,6 +55,8 @@ class Retention:
         self._refused_at = 0
         """Time of the last write to a full disk."""
         self._pause = 0
+        self.held = False
+        """Whether the last round deleted fewer files than allowed by their age and the disk, because of `keep_from`."""
         self.next_round = 0
         self._next_look = 0
 
@@ -100,15 +102,18 @@ class Retention:
         """
         self.next_round = now + self._options.clean_resource_interval
         self._next_look = now + LOOK_MS
+        self.held = False
         disk = self.look_at_disk()
         manual = self._manual_rounds > 0
         self._manual_rounds = max(0, self._manual_rounds - 1)
         forced = disk.all_may_go and self._options.clean_file_forcibly_enable
         if not (manual or forced or disk.expired_may_go or self._is_hour(wall)):
             return []
-        limit = self._options.delete_file_batch_max if forced else self._expired(wall)
-        may_go = len([start for start in self._segments.segment_starts() if start < keep_from])
-        return self._take(min(limit, self._options.delete_file_batch_max, may_go))
+        batch, starts = self._options.delete_file_batch_max, self._segments.segment_starts()
+        limit = min(batch if forced else self._expired(wall), batch, len(starts) - 1)
+        may_go = len([start for start in starts if start < keep_from])
+        self.held = may_go < limit
+        return self._take(min(limit, may_go))
 
     def look_at_disk(self) -> DiskState:
         """Measure the disk. Sets DISK_FULL above the warning ratio, and clears it at or below the forcible one.
