@@ -213,9 +213,9 @@ class _Driver:
                 reach("after_decide")
                 return made
 
-            def finish(self, batch: int) -> None:
+            def finish(self, batch: int, topic: str | None = None) -> None:
                 reach("before_finish")
-                super().finish(batch)
+                super().finish(batch, topic)
                 reach("after_finish")
 
         class Ends(Ender):
