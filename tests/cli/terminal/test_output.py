@@ -57,6 +57,7 @@ MADE_BY_USE = (
     "namesrv kv put",
     "namesrv kv list",
     "namesrv config",
+    "store snapshot",
 )
 """Verbs for which nothing can be absent, or that make what is, or wait for it."""
 
