@@ -16,12 +16,12 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from bolide.errors import BolideError
+from bolide.job_progress import JobProgress
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.archive import archive
 from bolide.spark.jobs.mirror import mirror
 from bolide.spark.jobs.redrive import redrive
 from bolide.spark.jobs.replay import replay
-from bolide.spark.session.progress import JobProgress
 from bolide.spark.session.session import environment
 from proof.sequences.brokers import Brokers, Sent
 from proof.sequences.checkpointed import Found, Query

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from bolide.job_progress import JobProgress
     from bolide.layout.shape import StoreShape
     from bolide.spark.dispatch.dispatch_job import DispatchReport, dispatch_store
     from bolide.spark.dispatch.dispatch_state import DerivedState
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from bolide.spark.jobs.trace import trace_rows
     from bolide.spark.lag import LagListener, SourceLag
     from bolide.spark.reading import Read, read, read_stream
-    from bolide.spark.session.progress import JobProgress, OnProgress
+    from bolide.spark.session.progress import OnProgress
     from bolide.spark.verify.verdict import Verdict
     from bolide.spark.verify.verify_job import verify_on_spark
 

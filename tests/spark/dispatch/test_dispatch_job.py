@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from bolide.dispatch.rebuild import rebuild
+from bolide.job_progress import JobProgress
 from bolide.layout.checkpoint import decode_checkpoint
 from bolide.spark.dispatch.dispatch_job import dispatch_store
 from bolide.spark.dispatch.follow import follow_store
 from bolide.spark.errors import CorruptStore, OptionError
 from bolide.spark.failures import JobFailed
-from bolide.spark.session.progress import JobProgress, Runner
+from bolide.spark.session.progress import Runner
 from bolide.store.disk.files import FileLocked, RealFiles
 from bolide.store.offline.verify import verify_store
 from tests.golden.registered import registered_filters

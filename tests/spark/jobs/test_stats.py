@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from bolide.client import Message
+from bolide.job_progress import JobProgress
 from bolide.spark.errors import OptionError
 from bolide.spark.jobs.stages import stages_shown
 from bolide.spark.jobs.stats import Count, Statistics, TopicStats, stats
 from bolide.spark.jobs.stats_report import size, stats_page
-from bolide.spark.session.progress import JobProgress
 from bolide.testing.broker import Broker
 from tests.spark.produce import send
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from bolide.job_progress import JobProgress
 from bolide.layout.checkpoint import decode_checkpoint
 from bolide.layout.shape import StoreShape
 from bolide.spark.bench.store import make_store
-from bolide.spark.session.progress import JobProgress
 from bolide.spark.verify.verdict import Verdict
 from bolide.spark.verify.verify_job import verify_on_spark, verify_with
 from bolide.spark.verify.verify_page import verdict_page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,7 @@ from bolide.cli.contexts.options import Namesrv
 from bolide.cli.terminal import output
 from bolide.cli.terminal.output import JsonFlag, boundary
 from bolide.cli.terminal.progress import shower
+from bolide.job_progress import JobProgress
 
 if TYPE_CHECKING:
     from bolide.admin.client import Admin
@@ -34,25 +35,6 @@ Broker = typer.Option(
     autocompletion=completions.brokers,
 )
 Store = typer.Option(None, "--store", help="The broker's store folder, if this machine has it at another path.")
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """Progress of one stage, in the form that `shower` shows."""
-
-    stage: str
-    done: int
-    total: int
-    seconds: float
-    unit: str
-
-    @property
-    def rate(self) -> float:
-        return self.done / self.seconds if self.seconds > 0 else 0.0
-
-    @property
-    def seconds_left(self) -> float:
-        return (self.total - self.done) / self.rate if self.rate > 0 else 0.0
 
 
 def snapshot(
@@ -119,7 +101,7 @@ def _shown(clock: Callable[[], float] = time.monotonic) -> Progress:
         now = clock()
         first = began.setdefault(stage, now)
         if now - start >= QUIET_S:
-            show(_Stage(stage, done, total, now - first, unit))
+            show(JobProgress(stage, done, total, now - first, unit))
 
     return progress
 

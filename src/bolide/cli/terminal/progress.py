@@ -5,41 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from typing import Protocol
 
 from bolide.cli.terminal import output
-
-
-class StageProgress(Protocol):
-    """The progress of one stage, such as `bolide.spark.session.progress.JobProgress`."""
-
-    @property
-    def stage(self) -> str:
-        """Name of the stage."""
-
-    @property
-    def done(self) -> int:
-        """Finished amount."""
-
-    @property
-    def total(self) -> int:
-        """Total amount."""
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start of the stage."""
-
-    @property
-    def unit(self) -> str:
-        """Unit of the amounts: `bytes`, or another noun to show."""
-
-    @property
-    def rate(self) -> float:
-        """Finished amount per second."""
-
-    @property
-    def seconds_left(self) -> float:
-        """Remaining seconds at this rate, or 0 if they are unknown."""
+from bolide.job_progress import JobProgress
 
 
 class Every:
@@ -57,13 +25,13 @@ class Every:
             output.note(text)
 
 
-def shower() -> Callable[[StageProgress], None]:
+def shower() -> Callable[[JobProgress], None]:
     """Return a function that shows progress: on a terminal one line that is overwritten, otherwise a line every ten
     seconds."""
     terminal = sys.stderr.isatty()
     stage, second = "", -10.0
 
-    def show(now: StageProgress) -> None:
+    def show(now: JobProgress) -> None:
         nonlocal stage, second
         finished = now.done >= now.total
         if not terminal and not finished and now.stage == stage and now.seconds < second + 10:

@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
+from bolide.job_progress import JobProgress
 from bolide.layout.names import DLQ_PREFIX, REDRIVER
 from bolide.spark.errors import OptionError
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.alone import Lease
 from bolide.spark.jobs.resending import COPIES, ORIGIN, to_send
 from bolide.spark.jobs.running import JobResult
-from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
+from bolide.spark.session.progress import OnProgress, no_progress
 from bolide.spark.source.cluster import Cluster
 from bolide.spark.source.data_loss import data_lost
 from bolide.spark.source.queues import EARLIEST, Offsets, Queue, to_json

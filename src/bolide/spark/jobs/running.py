@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from bolide.job_progress import JobProgress
 from bolide.spark.failures import job_failed
 from bolide.spark.jobs.alone import one_at_a_time
-from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
+from bolide.spark.session.progress import OnProgress, no_progress
 from bolide.spark.session.session import keep_interrupts
 from bolide.spark.source.positions import forms_of
 from bolide.spark.source.queues import from_json

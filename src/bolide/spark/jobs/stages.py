@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from bolide.spark.session.progress import JobProgress, OnProgress
+from bolide.job_progress import JobProgress
+from bolide.spark.session.progress import OnProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

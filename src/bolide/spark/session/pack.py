@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Final
 
 from bolide.errors import LocalError
-from bolide.spark.session.progress import JobProgress, OnProgress, no_progress
+from bolide.job_progress import JobProgress
+from bolide.spark.session.progress import OnProgress, no_progress
 
 NEEDED: Final = ("librt", "lz4", "msgspec", "mypy-extensions", "numpy", "pyarrow", "pyspark", "zstandard")
 """Packages that Bolide's executors import. The archive also contains their requirements, and Bolide as it runs here,

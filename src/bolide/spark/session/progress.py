@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from bolide.job_progress import JobProgress
 from bolide.spark.session.worker_process import settle
 
 if TYPE_CHECKING:
@@ -21,28 +21,6 @@ Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
 _POLL_S: Final = 0.5
-
-
-@dataclass(frozen=True)
-class JobProgress:
-    """The progress of a stage: `done` of `total`, in `unit`, and the seconds since its start."""
-
-    stage: str
-    done: int
-    total: int
-    seconds: float
-    unit: str = "files"
-    """Unit of `done` and `total`: `bytes`, or another noun to show."""
-
-    @property
-    def rate(self) -> float:
-        """Rate of `done` per second."""
-        return self.done / self.seconds if self.seconds > 0 else 0.0
-
-    @property
-    def seconds_left(self) -> float:
-        """Remaining seconds at this rate, or 0 if they are unknown."""
-        return (self.total - self.done) / self.rate if self.rate > 0 else 0.0
 
 
 OnProgress = Callable[[JobProgress], None]
