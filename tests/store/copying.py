@@ -93,7 +93,7 @@ class Broker:
         self.save()
         return At(
             store.maintenance.run_id,
-            store.log_cut.cuts,
+            store.maintenance.sealed.cuts,
             int(store.min_physical_offset()),
             int(store.written_offset),
             int(store.flushed_offset),

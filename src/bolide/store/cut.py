@@ -53,8 +53,6 @@ class LogCut:
         self._root = root
         self.folder = f"{root}/truncated"
         """Copies of truncated bytes, one file per truncation, named after its time and physical offset."""
-        self.cuts = 0
-        """Number of truncations of this run."""
         self._log = log
         self._queues = queues
         self._index = index
@@ -119,8 +117,7 @@ class LogCut:
         truncation.
         """
         log, reput, maintenance = self._log, self._reput, self._maintenance
-        self.cuts += 1  # first, because a copy in progress must not contain a byte that is overwritten
-        maintenance.sealed.cut(end)
+        maintenance.sealed.cut(end)  # first, because a copy in progress must not contain a byte that is overwritten
         # A crash before this line leaves the store unchanged. After it, the next start finishes the truncation.
         self._files.write_file(f"{self._root}/{NAME}", f"{end}\n".encode())
         checkpoint = replace(

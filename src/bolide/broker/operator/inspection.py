@@ -142,7 +142,7 @@ class InspectService(Service):
         return StorePosition(
             store.root,
             store.maintenance.run_id,
-            store.log_cut.cuts,
+            store.maintenance.sealed.cuts,
             int(store.min_physical_offset()),
             int(store.written_offset),
             int(store.flushed_offset),
