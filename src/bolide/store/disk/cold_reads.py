@@ -5,6 +5,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from typing import Final
+
+NO_NOWAIT: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+"""Errors of a read that must not wait, on a file system that does not support it."""
 
 
 def read_once(
@@ -20,7 +24,7 @@ def read_once(
     try:
         data = read_nowait(fd, size, offset, flags)
     except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+        if error.errno not in NO_NOWAIT:
             raise
         return os.pread(fd, size, offset)
     if data is not None:

@@ -17,7 +17,7 @@ from typing import Final
 
 from bolide.store.disk.atomic_write import NO_LINKS, replace_file
 from bolide.store.disk.boot_id import boot_id
-from bolide.store.disk.cold_reads import read_once
+from bolide.store.disk.cold_reads import NO_NOWAIT, read_once
 from bolide.store.disk.file_contract import (
     BytesUnreadable,
     DiskFull,
@@ -115,7 +115,7 @@ class RealFiles:
         try:
             return self._read_nowait(handle, size, offset, self._nowait)
         except OSError as error:
-            if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+            if error.errno in NO_NOWAIT:
                 self._nowait = 0  # this file system does not support it: treat all later reads as warm
                 return self.read_at(handle, size, offset)
             raise call_failed("read", self._paths.get(handle, "?"), error) from error
