@@ -208,7 +208,7 @@ class BrokerFigures:
         found = Counter(one.kind.value for one in status.findings)
         for kind in DamageKind:
             families.gauge("bolide_scrub_findings", "Damaged ranges of the store.", found[kind.value], kind=kind.value)
-        families.gauge("bolide_scrub_unlisted", "Damaged ranges beyond those that are kept.", status.unlisted)
+        families.gauge("bolide_scrub_unlisted", "Damaged ranges that are counted but not listed.", status.unlisted)
         families.gauge("bolide_scrub_enabled", "1 unless the scrub is paused.", int(status.phase is not Phase.PAUSED))
         families.gauge("bolide_scrub_pass_bytes", "Bytes of the log that the pass checks.", status.total)
         families.gauge("bolide_scrub_checked_bytes", "Bytes of the log that it has checked.", status.done)
